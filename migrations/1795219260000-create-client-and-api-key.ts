@@ -8,7 +8,6 @@ export class CreateClientAndApiKey1795219260000 implements MigrationInterface {
       CREATE TABLE client (
         id bigint GENERATED ALWAYS AS IDENTITY CONSTRAINT pk_client PRIMARY KEY,
         name text NOT NULL CONSTRAINT uq_client_name UNIQUE,
-        rate_limit_per_minute integer CONSTRAINT ck_client_rate_limit_per_minute CHECK (rate_limit_per_minute >= 0),
         created_at timestamptz NOT NULL DEFAULT now()
       )`);
     await queryRunner.query(`
@@ -27,7 +26,7 @@ export class CreateClientAndApiKey1795219260000 implements MigrationInterface {
         revoked_reason text
       )`);
     await queryRunner.query(`CREATE INDEX ix_api_key_client ON api_key (client_id)`);
-    await createTriggers(queryRunner);
+    await createTrigger(queryRunner);
   }
 
   async down(queryRunner: QueryRunner): Promise<void> {
@@ -36,13 +35,13 @@ export class CreateClientAndApiKey1795219260000 implements MigrationInterface {
   }
 }
 
-/** Creates the triggers that notify every instance, which then drops what it has cached of the row. */
-async function createTriggers(queryRunner: QueryRunner): Promise<void> {
+/** Creates the trigger that notifies every instance, which then drops what it has cached of the row. */
+async function createTrigger(queryRunner: QueryRunner): Promise<void> {
   // Everybody who may connect may listen, so the message has no hash.
   await queryRunner.query(`
     CREATE FUNCTION notify_api_key_change() RETURNS trigger LANGUAGE plpgsql AS $$
     BEGIN
-      PERFORM pg_notify('api_key_change', TG_TABLE_NAME || ' ' || CASE TG_OP WHEN 'DELETE' THEN OLD.id ELSE NEW.id END);
+      PERFORM pg_notify('api_key_change', CASE TG_OP WHEN 'DELETE' THEN OLD.id ELSE NEW.id END::text);
       RETURN NULL;
     END $$`);
   // For each row: a statement that changes no row notifies nobody.
@@ -50,9 +49,4 @@ async function createTriggers(queryRunner: QueryRunner): Promise<void> {
     CREATE TRIGGER tr_api_key_change
     AFTER INSERT OR DELETE OR UPDATE OF hash, client_id, scopes, expires_at, revoked_at ON api_key
     FOR EACH ROW EXECUTE FUNCTION notify_api_key_change()`);
-  await queryRunner.query(`
-    CREATE TRIGGER tr_client_change
-    AFTER UPDATE OF name, rate_limit_per_minute ON client
-    FOR EACH ROW WHEN ((OLD.name, OLD.rate_limit_per_minute) IS DISTINCT FROM (NEW.name, NEW.rate_limit_per_minute))
-    EXECUTE FUNCTION notify_api_key_change()`);
 }

@@ -1,5 +1,4 @@
 export { Application, BASE_PATH, type MigrationSource, type TypeOrmOptions, URI_VERSIONS } from './src/application.js';
 export { Config, loadEnvironmentFile, readConfig } from './src/config.js';
 export { SettingsModule } from './src/settings.module.js';
-export { MAX_RATE_LIMIT_PER_MINUTE } from './src/settings.js';
 export { nameProduct, product, type Product } from './src/product.js';

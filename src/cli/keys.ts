@@ -1,28 +1,27 @@
 import type { Command } from 'commander';
 import type { StoredApiKey } from '#api-keys';
 import { table } from '#runtime';
-import { MAX_RATE_LIMIT_PER_MINUTE, product } from '#settings';
+import { product } from '#settings';
 import type { CommandContext } from './context.js';
-import { durationArgument, integerArgument, printable, resultText, timeCell } from './terminal.js';
+import { durationArgument, printable, resultText, timeCell } from './terminal.js';
 
 const KEY_ARGUMENT = 'id of the key, or at least 6 of its displayed first characters';
 
-type KeyMember = string | readonly string[] | bigint | number | Date | null;
+type KeyMember = string | readonly string[] | bigint | Date | null;
 
 interface Output {
   quiet?: boolean;
   json?: boolean;
 }
 
-/** Adds `keys create|list|show|rotate|revoke|limit`. */
+/** Adds `keys create|list|show|rotate|revoke`. */
 export function addKeyCommands(program: Command, context: CommandContext): void {
-  const keys = program.command('keys').description('create, list, rotate, revoke and limit API keys');
+  const keys = program.command('keys').description('create, list, rotate and revoke API keys');
   addCreate(keys, context);
   addList(keys, context);
   addShow(keys, context);
   addRotate(keys, context);
   addRevoke(keys, context);
-  addLimit(keys, context);
 }
 
 function addCreate(keys: Command, context: CommandContext): void {
@@ -100,26 +99,6 @@ function addRevoke(keys: Command, context: CommandContext): void {
     });
 }
 
-function addLimit(keys: Command, context: CommandContext): void {
-  keys
-    .command('limit')
-    .description('set the rate limit of a client, for all of its keys together')
-    .argument('<client>', 'name of the client')
-    .argument('<per-minute>', `at most ${MAX_RATE_LIMIT_PER_MINUTE}; 0: no limit; default: no own limit`, limitArgument)
-    .option('--json', 'print JSON')
-    .action(async (name: string, perMinute: number | null, { json }: { json?: boolean }) => {
-      await context.withKeys((apiKeys) => apiKeys.limit(name, perMinute));
-      const limit = perMinute === 0 ? 'any number of' : (perMinute ?? 'the default number of');
-      const text = `${printable(name)}: ${limit} requests a minute`;
-      context.print(resultText(json, { client: name, rateLimitPerMinute: perMinute }, text));
-    });
-}
-
-/** Parses a rate limit; null removes the client's own, so that the default limit applies. */
-function limitArgument(text: string): number | null {
-  return text === 'default' ? null : integerArgument(0, MAX_RATE_LIMIT_PER_MINUTE)(text);
-}
-
 /** Prints a new key with its secret; no other function prints a secret. */
 function printSecret(
   context: CommandContext,
@@ -134,7 +113,7 @@ function printSecret(
 
 /** A key for people and programs, without the object of its client. */
 function describe({ client, ...key }: StoredApiKey): Record<string, KeyMember> {
-  return { ...key, client: client.name, rateLimitPerMinute: client.rateLimitPerMinute, state: stateOf(key) };
+  return { ...key, client: client.name, state: stateOf(key) };
 }
 
 function keyTable(keys: StoredApiKey[]): string {

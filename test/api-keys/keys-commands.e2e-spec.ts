@@ -72,21 +72,8 @@ test('keys rotate, keys show and keys revoke: both keys work after a rotation, a
   expect({ ...again, lastUsedAt: undefined }).toEqual({ ...revoked, lastUsedAt: undefined });
 });
 
-test('keys limit sets the limit of a client, and removes it', async () => {
-  const { secret } = await made({ client: 'limited' });
-  const limitOf = async (): Promise<unknown> => {
-    await new Promise((next) => setTimeout(next, 300));
-    return (await app.client.get('/v1/pets', { apiKey: secret })).headers['ratelimit-policy'];
-  };
-  expect((await petstore('keys', 'limit', 'limited', '30')).stdout).toBe('limited: 30 requests a minute\n');
-  expect(await limitOf()).toBe('"client";q=30;w=60');
-  expect(await json('keys', 'limit', 'limited', 'default')).toEqual({ client: 'limited', rateLimitPerMinute: null });
-  expect(await limitOf()).toBe('"client";q=6000;w=60');
-});
-
 test.each<[string, string[], RegExp]>([
   ['an empty scope', ['keys', 'create', '--client', 'x', '--scopes', 'pets:read,'], /'' is no scope; /],
-  ['a limit of an unknown client', ['keys', 'limit', 'nobody', 'default'], /No client has the name 'nobody'/],
   ['a report of no deprecated operation', ['deprecations', 'report', 'listPets'], /; deprecated are: getPet/],
 ])('%s is refused with one line and exit code 1', async (_what, args, message) => {
   const { code, stdout, stderr } = await petstore(...args);

@@ -1,8 +1,5 @@
-import { setTimeout as sleep } from 'node:timers/promises';
 import { ApiKeysService } from '#api-keys';
-import { KEY_TIME_TO_LIVE_MS } from '../../libs/api-keys/src/api-key.verifier.js';
 import { createTestApp, type TestApp } from '../support/app.js';
-import { createTestDatabase, describeOnPostgresql } from '../support/database.js';
 import { call, countAllowed } from '../support/calls.js';
 
 describe('in memory', () => {
@@ -75,38 +72,5 @@ describe('in memory', () => {
       const { status, headers } = await app.client.get('/health/live', { apiKey: null });
       expect([status, headers.ratelimit]).toEqual([200, undefined]);
     }
-  });
-
-  test("a client's own limit takes effect at once, and can be removed", async () => {
-    const key = await newKey('limited');
-    await keys.limit('limited', 2);
-    const { headers } = await call(app, key);
-    expect(headers).toMatchObject({ 'ratelimit-policy': '"client";q=2;w=60', ratelimit: '"client";r=1;t=30' });
-    await keys.limit('limited', 0);
-    for (let count = 0; count < 20; count++) {
-      const answer = await call(app, key);
-      expect([answer.status, answer.headers['ratelimit-policy']]).toEqual([200, undefined]);
-    }
-    await keys.limit('limited', null);
-    expect((await call(app, key)).headers['ratelimit-policy']).toBe('"client";q=6;w=60');
-    await expect(keys.limit('nobody', 1)).rejects.toThrow("No client has the name 'nobody'");
-  });
-});
-
-describeOnPostgresql('two instances', () => {
-  test("a client's own limit reaches the other one by notification", async () => {
-    const database = await createTestDatabase();
-    const one = await createTestApp({ database });
-    const two = await createTestApp({ database });
-    expect((await call(two, one.apiKey)).headers['ratelimit-policy']).toBe('"client";q=6000;w=60');
-    await one.nest.get(ApiKeysService).limit('test-client', 12);
-    const policy = async (): Promise<unknown> => (await call(two, one.apiKey)).headers['ratelimit-policy'];
-    // Without the notification, the other instance would keep the old limit for the key's whole time to live.
-    const deadline = performance.now() + KEY_TIME_TO_LIVE_MS / 2;
-    while ((await policy()) !== '"client";q=12;w=60' && performance.now() < deadline) await sleep(20);
-    expect(performance.now()).toBeLessThan(deadline);
-    await one.close();
-    await two.close();
-    await database.drop();
   });
 });

@@ -118,8 +118,8 @@ async function soak(running: ServiceProcess, traffic: Traffic, apiKeys: readonly
   const startedAt = performance.now();
   while (!isInterrupted && performance.now() - startedAt < durationMs) {
     const outcomes = await send(origin, traffic, apiKeys, intervalMs);
-    // Every change of a client makes all processes forget their keys and look them up again.
-    if (postgresql) await administer(postgresql.url, 'UPDATE client SET rate_limit_per_minute = NULL');
+    // Every change of a key makes all processes forget their keys and look them up again.
+    if (postgresql) await administer(postgresql.url, 'UPDATE api_key SET scopes = scopes');
     const { heapUsed, external, rss, descriptors, handles, cpuUs: cpuUsSoFar } = await probe(running);
     const cpuUsPerRequest = (cpuUsSoFar - cpuUs) / outcomes.length;
     const latencies = [percentile(outcomes, 0.5), percentile(outcomes, 0.99)];

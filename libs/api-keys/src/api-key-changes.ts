@@ -7,7 +7,7 @@ import { createServerClient } from '#postgres';
 import { Config, product } from '#settings';
 import { ApiKeyVerifier, KEY_TIME_TO_LIVE_MS } from './api-key.verifier.js';
 
-/** Triggers of the schema notify this channel of each changed row of a key or a client. */
+/** A trigger of the schema notifies this channel of each changed key. */
 const CHANNEL = 'api_key_change';
 
 /** Interval in ms of the connection's heartbeat, and longest time that one may take. */
@@ -17,7 +17,7 @@ const HEARTBEAT_MS = 5_000;
 const RETRY_MS = 500;
 
 /**
- * Listens for every change of keys and clients in the database, by LISTEN on a separate connection.
+ * Listens for every change of keys in the database, by LISTEN on a separate connection.
  *
  * A notification is missed while the connection is down, or behind a pooler that does not forward notifications. Then
  * the change takes effect when the connection is back, or after KEY_TIME_TO_LIVE_MS at most. With the embedded engine

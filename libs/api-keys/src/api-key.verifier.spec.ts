@@ -9,7 +9,7 @@ test('a look-up that is older than a change of its key answers its own callers, 
   const secret = createApiKey();
   const row = (revokedAt: Date | null): unknown[] => {
     const [now, hash] = [new Date(), hashApiKey(secret)];
-    return ['1', '1', 'client', null, 'orders_', [], now, null, revokedAt, null, null, null, null, hash];
+    return ['1', '1', 'client', 'orders_', [], now, null, revokedAt, null, null, null, null, hash];
   };
   let stored = row(null);
   const queries: (() => void)[] = [];

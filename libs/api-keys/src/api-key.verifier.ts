@@ -132,7 +132,7 @@ export class ApiKeyVerifier {
     const checkedAt = this.clock.now();
     const values = hashes.map((hashed) => Buffer.from(hashed, 'base64'));
     const rows = await this.database.readPrimary<[...KeyRow, hash: Buffer]>(FIND_BY_HASHES, [values]);
-    const found = new Map(rows.map((row) => [row[13].toString('base64'), toStoredApiKey(row)]));
+    const found = new Map(rows.map((row) => [row[12].toString('base64'), toStoredApiKey(row)]));
     const keys = hashes.map((hashed) => found.get(hashed));
     // Otherwise a key has changed meanwhile, and the result may be older than the change.
     if (changes === this.changes) {

@@ -1,4 +1,4 @@
-import { Injectable, Logger } from '@nestjs/common';
+import { Injectable } from '@nestjs/common';
 import { hash } from 'node:crypto';
 import { StartupError } from '#errors';
 import { Database, type Statement } from '#postgres';
@@ -13,7 +13,7 @@ import {
   isScope,
 } from './api-key-format.js';
 import { ApiKeyVerifier } from './api-key.verifier.js';
-import { type Client, KEY_COLUMNS, type KeyRow, NO_KEY, type StoredApiKey, toStoredApiKey } from './stored-api-key.js';
+import { KEY_COLUMNS, type KeyRow, NO_KEY, type StoredApiKey, toStoredApiKey } from './stored-api-key.js';
 
 /** Longest name of a client and longest reason for a revocation, in characters. */
 const MAX_CLIENT_NAME_LENGTH = 255;
@@ -21,9 +21,6 @@ const MAX_REASON_LENGTH = 500;
 
 /** Default time in ms for which a rotated key and its successor are both valid. */
 const DEFAULT_OVERLAP_MS = 24 * 3_600_000;
-
-/** A bootstrap key of fewer different characters is warned about. */
-const MIN_DIFFERENT_CHARACTERS = 8;
 
 const SELECT = `SELECT ${KEY_COLUMNS} FROM api_key key JOIN client ON client.id = key.client_id`;
 const FIND_BY_REFERENCE: Statement = {
@@ -40,7 +37,7 @@ const INSERT: Statement = {
   name: 'api_key_insert',
   text: `WITH client AS (
       INSERT INTO client (name) VALUES ($1) ON CONFLICT (name) DO UPDATE SET name = excluded.name
-      RETURNING id, name, rate_limit_per_minute
+      RETURNING id, name
     ), key AS (
       INSERT INTO api_key (client_id, prefix, hash, scopes, created_at, expires_at)
       SELECT id, $2, $3, $4, $5, $6 FROM client
@@ -65,11 +62,6 @@ const REVOKE: Statement = {
   name: 'api_key_revoke',
   text: `UPDATE api_key SET revoked_at = $2, revoked_reason = $3 WHERE id = $1 AND revoked_at IS NULL`,
 };
-const LIMIT_CLIENT: Statement = {
-  name: 'client_limit',
-  text: 'UPDATE client SET rate_limit_per_minute = $2 WHERE name = $1 RETURNING id',
-};
-
 /** Options of a new key. */
 export interface NewApiKey {
   /** Name of the client, 1 to 255 printable characters. The client is created if it does not exist. */
@@ -87,7 +79,7 @@ export interface IssuedApiKey {
 }
 
 /**
- * Creates, lists, limits, rotates and revokes API keys. A change takes effect in this process at once. It takes effect
+ * Creates, lists, rotates and revokes API keys. A change takes effect in this process at once. It takes effect
  * in other processes when PostgreSQL's notification arrives, or after KEY_TIME_TO_LIVE_MS without one.
  *
  * A `reference` to a key is its id, or at least six of its first characters.
@@ -197,20 +189,6 @@ export class ApiKeysService {
   }
 
   /**
-   * Sets a client's own rate limit in requests per minute, 0 for unlimited; null removes it.
-   *
-   * @throws ApiKeyRequestError when no client has this name
-   */
-  async limit(name: string, perMinute: number | null): Promise<Client> {
-    const [row] = await this.database.write<[string]>(LIMIT_CLIENT, [name, perMinute]);
-    if (!row) {
-      throw new ApiKeyRequestError(`No client has the name '${name}'; 'keys list' shows the clients`);
-    }
-    this.verifier.forget();
-    return { id: BigInt(row[0]), name, rateLimitPerMinute: perMinute };
-  }
-
-  /**
    * @internal Stores the operator's key unless it exists. A revoked key stays revoked.
    *
    * @throws StartupError when the key has the form of this service's keys and a wrong checksum
@@ -219,11 +197,6 @@ export class ApiKeysService {
     if (hasWrongChecksum(secret)) {
       throw new StartupError(
         'BOOTSTRAP_API_KEY looks like a key of this service, but its checksum is wrong: a typing error?',
-      );
-    }
-    if (new Set(secret).size < MIN_DIFFERENT_CHARACTERS) {
-      new Logger(ApiKeysService.name).warn(
-        'BOOTSTRAP_API_KEY repeats a few characters: it is easy to guess. Use random ones.',
       );
     }
     await this.insert('bootstrap', secret, this.application.defaultScopes);

@@ -2,8 +2,6 @@
 export interface Client {
   readonly id: bigint;
   readonly name: string;
-  /** Requests per minute; 0 means unlimited, null means RATE_LIMIT_PER_MINUTE. */
-  readonly rateLimitPerMinute: number | null;
 }
 
 /** The `prefix` of an entry without a key: of a client that an `Authenticator` knows. Its usage and revocation are stored here. */
@@ -32,7 +30,6 @@ export type KeyRow = [
   id: string,
   clientId: string,
   clientName: string,
-  rateLimitPerMinute: number | null,
   prefix: string,
   scopes: string[],
   createdAt: Date,
@@ -49,17 +46,17 @@ const LAST_USED = `(SELECT max(last_call_at) FROM key_usage WHERE key_id = key.i
     (SELECT max(day) FROM key_usage WHERE key_id = key.id))`;
 
 /** Columns for a query that names its tables `key` and `client`. */
-export const KEY_COLUMNS = `key.id, client.id, client.name, client.rate_limit_per_minute, key.prefix, key.scopes, key.created_at,
+export const KEY_COLUMNS = `key.id, client.id, client.name, key.prefix, key.scopes, key.created_at,
   key.expires_at, key.revoked_at, key.revoked_reason, ${LAST_USED}, key.predecessor_id,
   (SELECT successor.id FROM api_key successor WHERE successor.predecessor_id = key.id)`;
 
 /** The key of a row; further columns are ignored. */
 export function toStoredApiKey(row: readonly [...KeyRow, ...unknown[]]): StoredApiKey {
-  const [id, clientId, clientName, rateLimitPerMinute, prefix, scopes, createdAt, expiresAt, ...others] = row;
+  const [id, clientId, clientName, prefix, scopes, createdAt, expiresAt, ...others] = row;
   const [revokedAt, revokedReason, lastUsedAt, predecessorId, successorId] = others;
   return {
     id: BigInt(id),
-    client: { id: BigInt(clientId), name: clientName, rateLimitPerMinute },
+    client: { id: BigInt(clientId), name: clientName },
     prefix,
     scopes,
     createdAt,

@@ -10,7 +10,7 @@ import { TokenBuckets, tokensAfter, WINDOW_MS } from './token-buckets.js';
 const WINDOW_S = WINDOW_MS / 1000;
 
 /**
- * Limits the calls of each client, counted over all of its keys, to its own limit or to RATE_LIMIT_PER_MINUTE. With
+ * Limits the calls of each client, counted over all of its keys, to RATE_LIMIT_PER_MINUTE. With
  * REDIS_URL all instances share the count. While Redis is unreachable each process counts alone.
  */
 @Injectable()
@@ -42,7 +42,7 @@ export class RateLimiter implements OnModuleInit, OnApplicationShutdown {
    * @throws ApiError of status 429 if the call is refused; with Redis, rejects with it
    */
   admit(client: Client, response: Response, now = this.clock.now()): Promise<undefined> | undefined {
-    const perMinute = client.rateLimitPerMinute ?? this.config.rateLimitPerMinute;
+    const perMinute = this.config.rateLimitPerMinute;
     if (perMinute === 0) return undefined;
     const answer = (left = this.buckets.take(client.id, perMinute, now)): undefined =>
       this.answer(response, perMinute, left);

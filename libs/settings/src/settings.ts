@@ -4,7 +4,7 @@ import { choice, integer, optional, parseList, type Setting } from './setting.js
 export const LOG_LEVELS = ['trace', 'debug', 'info', 'warn', 'error', 'fatal', 'silent'] as const;
 
 /** Largest rate limit, in requests a minute. One process serves fewer than that. */
-export const MAX_RATE_LIMIT_PER_MINUTE = 10_000_000;
+const MAX_RATE_LIMIT_PER_MINUTE = 10_000_000;
 
 const LONGEST_TIME_MS = 600_000;
 /** Less than 0.1 s would fail ordinary requests, and more than 10 minutes is usually a wrong unit. */
@@ -147,8 +147,8 @@ const REQUEST_LIMITS = {
     'RATE_LIMIT_PER_MINUTE',
     6_000,
     [0, MAX_RATE_LIMIT_PER_MINUTE],
-    'Requests a minute of one client, with all of its keys together; 0 means no limit. The command `keys limit` sets ' +
-      'another limit for one client. A client may send all of them at once; it gets one sixtieth back each second.',
+    'Requests a minute of one client, with all of its keys together; 0 means no limit. A client ' +
+      'may send all of them at once; it gets one sixtieth back each second.',
   ),
   redisUrl: optional(
     'REDIS_URL',
