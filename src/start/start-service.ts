@@ -16,10 +16,7 @@ import { APPLICATION_OPTIONS, setUpApplication } from '../app.setup.js';
 import { ServiceCommands } from '../cli/service-commands.js';
 import { failureText } from '../cli/failure-text.js';
 
-/**
- * Time in ms that modules have to close after the last connection, which includes running statements. This time and the
- * 2 s for writing the last log lines must be less than SHUTDOWN_MARGIN_MS of the process group.
- */
+/** Time in ms that modules have to close after the last connection, which includes running statements. */
 const CLOSE_TIMEOUT_MS = 3_000;
 
 /**
@@ -34,7 +31,7 @@ export async function startService(options: ServiceOptions = {}): Promise<void> 
     const config = readConfig();
     if (cluster.isPrimary) await checkAddress(config);
     const greet = (port: number): void => tell(welcome(applicationOf(options), config, port));
-    if (config.webConcurrency > 1 && cluster.isPrimary) process.exit(await new ProcessGroup(config, greet).run());
+    if (config.webConcurrency > 1 && cluster.isPrimary) return new ProcessGroup(config, greet).run();
     await serve(config, options);
   } catch (error) {
     fail(error);

@@ -2,25 +2,16 @@ import { Controller, Get, Header, type OnModuleInit, VERSION_NEUTRAL } from '@ne
 import { ApiExcludeController } from '@nestjs/swagger';
 import cluster from 'node:cluster';
 import { EventEmitter, once } from 'node:events';
-import { type MetricObjectWithValues, type MetricValue, Registry } from 'prom-client';
+import { AggregatorRegistry, Registry } from 'prom-client';
 import { RequireScopes } from '#api-keys';
 import { serviceUnavailable } from '#errors';
 import { Metrics } from './metrics.js';
 
-/** Interval in ms at which a worker reports its metrics to the primary process. */
-const REPORT_INTERVAL_MS = 1_000;
+/** Sent by a worker that is scraped to the primary process, which replies with the text of the group's metrics. */
+export const GROUP_SCRAPE = 'metrics of the group';
 
 /** Time in ms that a worker waits for the primary process. */
 const GROUP_ANSWER_MS = 2_000;
-
-/** The metrics of one process at one moment. */
-export type Snapshot = readonly MetricObjectWithValues<MetricValue<string>>[];
-
-/** From a worker to the primary process. If the worker is scraped, the response is the text of the group's metrics. */
-export interface MetricsReport {
-  readonly metrics: Snapshot;
-  readonly isScraped: boolean;
-}
 
 /** Serves scrapes. In a group of processes the response has the metrics of all, whichever process gives it. */
 @ApiExcludeController()
@@ -31,10 +22,16 @@ export class MetricsController implements OnModuleInit {
   constructor(private readonly metrics: Metrics) {}
 
   onModuleInit(): void {
-    if (cluster.isPrimary) return;
-    process.on('message', (text) => this.answers.emit('text', text));
-    // A scrape reports the error of a metric that cannot be collected.
-    setInterval(() => void this.report(false).catch(() => undefined), REPORT_INTERVAL_MS).unref();
+    const { worker } = cluster;
+    if (worker === undefined) return;
+    const { registry } = this.metrics;
+    // Series of one process each, so that no sum of them falls when a process ends.
+    registry.setDefaultLabels({ process: String(worker.id) });
+    AggregatorRegistry.setRegistries(registry);
+    new AggregatorRegistry();
+    process.on('message', (message) => {
+      if (typeof message === 'string') this.answers.emit('text', message);
+    });
   }
 
   /**
@@ -48,17 +45,12 @@ export class MetricsController implements OnModuleInit {
   @Header('Cache-Control', 'no-store')
   async readMetrics(): Promise<string> {
     if (cluster.isPrimary) return this.metrics.registry.metrics();
-    await this.report(true);
+    // Without the callback, an error would be thrown when the primary process has ended.
+    process.send?.(GROUP_SCRAPE, undefined, undefined, () => undefined);
     const answer = once(this.answers, 'text', { signal: AbortSignal.timeout(GROUP_ANSWER_MS) });
     const [text] = (await answer.catch(() => {
       throw serviceUnavailable('process_group', 'The metrics of the processes are not available. Try again.');
     })) as [string];
     return text;
-  }
-
-  private async report(isScraped: boolean): Promise<void> {
-    const report: MetricsReport = { metrics: await this.metrics.registry.getMetricsAsJSON(), isScraped };
-    // Without the callback, an error would be thrown when the primary process has ended.
-    process.send?.(report, undefined, undefined, () => undefined);
   }
 }

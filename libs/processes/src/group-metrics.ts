@@ -1,61 +1,27 @@
-import cluster, { type Worker } from 'node:cluster';
+import cluster from 'node:cluster';
 import { AggregatorRegistry, Counter, Registry } from 'prom-client';
-import type { MetricsReport, Snapshot } from '#observability';
+import { GROUP_SCRAPE } from '#observability';
 import { product } from '#settings';
 
 /**
- * The metrics of a process group (`WEB_CONCURRENCY`): a scrape of any worker shows the totals of all. Runs in the
- * primary process, to which each worker reports its metrics every second. Counters and histograms are added, gauges are
- * aggregated by prom-client.
+ * Responds to the scrapes of a process group, in its primary process: whichever worker gets a scrape, the response has the
+ * metrics of all.
  *
- * Totals keep the last values reported by ended workers, so that no counter falls while the group runs.
+ * @returns the counter of workers that ended and were replaced
  */
-export class GroupMetrics {
-  private readonly own = new Registry();
-
-  readonly restarts = new Counter({
+export function respondToScrapes(): Counter {
+  const own = new Registry();
+  const workers = new AggregatorRegistry();
+  cluster.on('message', (worker, message: unknown) => {
+    if (message !== GROUP_SCRAPE) return;
+    Promise.all([own.metrics(), workers.clusterMetrics()])
+      .then((texts) => worker.send(texts.join(''), () => undefined))
+      // The scraped worker gets no reply and responds 503.
+      .catch((error: unknown) => process.emitWarning(`The metrics of the group are not available: ${String(error)}`));
+  });
+  return new Counter({
     name: `${product().name}_process_restarts_total`,
     help: 'Processes of the group that ended and were replaced.',
-    registers: [this.own],
+    registers: [own],
   });
-
-  private readonly latest = new Map<Worker, Snapshot>();
-  /** The sums of the workers that have ended. */
-  private ended: Promise<Snapshot> = Promise.resolve([]);
-
-  constructor() {
-    // Follows the last message of a worker, which its `exit` may precede.
-    cluster.on('disconnect', (worker) => this.forget(worker));
-    cluster.on('message', (worker, report: Partial<MetricsReport> | null) => {
-      // Modules of the service may send messages of their own.
-      if (!Array.isArray(report?.metrics)) return;
-      // A worker that is closing has cleared its metrics.
-      if (report.metrics.length > 0) this.latest.set(worker, report.metrics as Snapshot);
-      if (report.isScraped !== true) return;
-      this.text()
-        .then((text) => worker.send(text, () => undefined))
-        // The scraped worker gets no reply and responds 503.
-        .catch((error: unknown) =>
-          process.emitWarning(`The metrics of the group could not be collected: ${String(error)}`),
-        );
-    });
-  }
-
-  private async text(): Promise<string> {
-    const others = [await this.own.getMetricsAsJSON(), await this.ended];
-    return sum([...others, ...this.latest.values()]).metrics();
-  }
-
-  private forget(worker: Worker): void {
-    const counts = (this.latest.get(worker) ?? []).filter(({ type }) => COUNTS.has(type));
-    this.latest.delete(worker);
-    this.ended = this.ended.then((sums) => sum([sums, counts]).getMetricsAsJSON());
-  }
-}
-
-/** Metric types that only grow. Other types, such as gauges, describe a process that runs and end with it. */
-const COUNTS = new Set(['counter', 'histogram'] as unknown[]);
-
-function sum(snapshots: readonly Snapshot[]): Registry {
-  return AggregatorRegistry.aggregate([...snapshots]);
 }
