@@ -9,7 +9,7 @@ import { parseArgs } from 'node:util';
 
 /** The aim is 14,000 lines of src. */
 const BUDGETS = {
-  'src and libs: lines': 14_290,
+  'src and libs: lines': 14_063,
   'src and libs: files': 190,
   'browser: lines': 350,
   'tests: lines': 23_000,
@@ -82,7 +82,7 @@ function sizesOf(revision) {
   const textOf = (name) => files.find(({ path }) => path === name)?.text ?? '';
   return {
     ...Object.fromEntries(Object.entries(rooms).sort()),
-    'src and libs: lines': lines(production),
+    'src and libs: lines': 14_063lines(production),
     'src and libs: files': production.length,
     'browser: lines': lines(files.filter(({ path }) => /^(src|libs)\/.*\.(js|css)$/.test(path))),
     'tests: lines': lines(files.filter((file) => isTest(file) && /\.(ts|js|cjs|mjs)$/.test(file.path))),
