@@ -20,8 +20,6 @@ export {
   differenceOfPg,
   hangUp,
   prepareValue,
-  processIdOf,
-  setProcessId,
   transactionStatusOf,
   unansweredStatement,
 } from './src/pg.js';

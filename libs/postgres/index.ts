@@ -1,4 +1,4 @@
-export { answerTimeoutMs, createServerClient, directly, serverConnectionSettings } from './src/connection-settings.js';
+export { answerTimeoutMs, directly, serverConnectionSettings } from './src/connection-settings.js';
 export {
   databaseFault,
   isConnectionFailure,
@@ -12,8 +12,7 @@ export { DatabaseModule } from './src/database.module.js';
 export { Database, ReadReplicas, type Transaction, type TransactionOptions } from './src/database.js';
 export { BackgroundRemoval } from './src/removal/background-removal.js';
 export { migrate, revertLastMigration } from './src/schema/migrate.js';
-export { type Migration, type MigrationStatus, migrationStatus } from './src/schema/migration-history.js';
-export { schemaFault } from './src/schema/schema-check.js';
+export { type Migration, type MigrationStatus, migrationStatus, schemaFault } from './src/schema/migration-history.js';
 export { withSchemaLock } from './src/schema/schema-lock.js';
 export { ServiceDataSource } from './src/service-data-source.js';
 export { executeOf } from './src/statements/prepared-query.js';

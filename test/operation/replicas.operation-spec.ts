@@ -201,7 +201,6 @@ async function openReplicas(
   const database = new Database(dataSource, config, replicas);
   database.onModuleInit();
   const close = async (): Promise<void> => {
-    database.onApplicationShutdown();
     await replicas.onApplicationShutdown();
     await dataSource.destroy();
   };

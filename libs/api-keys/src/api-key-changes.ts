@@ -1,9 +1,8 @@
 import { Injectable, Logger, type OnApplicationBootstrap, type OnApplicationShutdown } from '@nestjs/common';
 import { once } from 'node:events';
 import { setTimeout as sleep } from 'node:timers/promises';
-import type pg from 'pg';
+import pg from 'pg';
 import { hangUp } from '#internals';
-import { createServerClient } from '#postgres';
 import { Config, product } from '#settings';
 import { ApiKeyVerifier, KEY_TIME_TO_LIVE_MS } from './api-key.verifier.js';
 
@@ -67,7 +66,8 @@ export class ApiKeyChanges implements OnApplicationBootstrap, OnApplicationShutd
 
   /** Listens on one connection. Rejects when it breaks. */
   private async listenOnce(databaseUrl: string, onListening: () => void): Promise<never> {
-    const connection = createServerClient(databaseUrl, {
+    const connection = new pg.Client({
+      connectionString: databaseUrl,
       connectionTimeoutMillis: this.config.acquireTimeoutMs,
       query_timeout: HEARTBEAT_MS,
       keepAlive: true,

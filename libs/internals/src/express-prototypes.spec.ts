@@ -7,7 +7,7 @@ import { checkRoutes } from './express-routes.js';
 test('a start fails if the routes of Express have another form', () => {
   const app = express();
   expect(() => checkRoutes(app)).toThrow('Express keeps its routes in another form');
-  app.get('/pets/:id', () => undefined);
+  app.get('/orders/:id', () => undefined);
   checkRoutes(app);
 });
 

@@ -13,7 +13,6 @@ interface ClientInternals {
   /** The statement that PostgreSQL has neither carried out nor refused. */
   readonly _activeQuery?: object | null;
   readonly readyForQuery: boolean;
-  readonly processID: number;
   readonly connection: EventEmitter & { readonly stream: { write: unknown; destroy(error?: Error): void } };
 }
 
@@ -21,16 +20,6 @@ interface ClientInternals {
 const utils = await import('pg/lib/utils.js').catch(() => undefined);
 
 const internalsOf = (client: ClientBase): ClientInternals => client as unknown as ClientInternals;
-
-/** The id of the PostgreSQL process that serves a connection. Behind a pooler it is wrong until `setProcessId`. */
-export function processIdOf(client: ClientBase): number {
-  return internalsOf(client).processID;
-}
-
-/** Corrects the process id of a connection: a pooler sends an id of its own. */
-export function setProcessId(client: ClientBase, processID: number): void {
-  Object.assign(client, { processID });
-}
 
 /** The statement that a client has sent, and that PostgreSQL has neither carried out nor refused. */
 export function unansweredStatement(client: ClientBase): object | undefined {

@@ -2,7 +2,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import pg from 'pg';
 import { StartupError } from '#errors';
 import { type Config, product } from '#settings';
-import { createServerClient, directly, isDirect } from './connection-settings.js';
+import { directly, isDirect } from './connection-settings.js';
 
 /** Pause in ms between two attempts to reach an unreachable database. */
 const RETRY_MS = 500;
@@ -47,7 +47,8 @@ async function checkPrimary(url: string, config: Config): Promise<void> {
   const setting = url === databaseDirectUrl ? 'DATABASE_DIRECT_URL' : 'DATABASE_URL';
   let client = new pg.Client();
   try {
-    client = createServerClient(url, {
+    client = new pg.Client({
+      connectionString: url,
       connectionTimeoutMillis: acquireTimeoutMs,
       query_timeout: acquireTimeoutMs,
       application_name: product().name,

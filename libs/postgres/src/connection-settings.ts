@@ -1,5 +1,5 @@
-import pg, { type ClientBase, type ClientConfig, type PoolConfig } from 'pg';
-import { destroySocket, setProcessId } from '#internals';
+import type { ClientBase, PoolConfig } from 'pg';
+import { destroySocket } from '#internals';
 import { product, type Config } from '#settings';
 import type { ServicePoolOptions } from './connections/service-pool.js';
 
@@ -14,7 +14,7 @@ export function isDirect({ databaseUrl, databaseDirectUrl }: Config): boolean {
 }
 
 /** Time in ms after which the pool closes an unused connection, and PostgreSQL one that left a transaction open. */
-export const IDLE_TIMEOUT_MS = 60_000;
+const IDLE_TIMEOUT_MS = 60_000;
 
 /**
  * Time in ms that we wait beyond `statement_timeout`. If PostgreSQL has not cancelled the statement within this time, it may
@@ -25,12 +25,15 @@ const ANSWER_GRACE_MS = 1_000;
 /**
  * Settings of every pooled connection to a PostgreSQL server, primary or replica.
  *
- * `sessionPreparation` sets `statement_timeout` and the other limits on each new connection. Other settings of PostgreSQL
- * keep the server's values for our role and database. One of them is `jit`: it stays on, so statements must have low cost
- * estimates, for which PostgreSQL does not compile them.
+ * The limits of each new connection are set by a statement, because poolers refuse or ignore start-up parameters. Other settings
+ * of PostgreSQL keep the server's values for our role and database. One of them is `jit`: it stays on, so statements must have
+ * low cost estimates, for which PostgreSQL does not compile them.
  *
- * @param isOwnSession false behind a pooler in transaction mode
- * @param limits further limits of a session
+ * A pooler without a free session accepts the connection, and its first statement waits. So requests wait for a saturated
+ * pooler in `onConnect`, no longer than `timeoutMs`.
+ *
+ * @param isOwnSession false behind a pooler in transaction mode, where a setting would reach another session
+ * @param limits further settings of a session, in ms
  * @param timeoutMs longest time in ms to connect, and again to prepare the session
  */
 export function serverConnectionSettings(
@@ -40,6 +43,14 @@ export function serverConnectionSettings(
   limits: Readonly<Record<string, number>> = {},
   timeoutMs = config.acquireTimeoutMs,
 ): ServicePoolOptions {
+  const { statementTimeoutMs } = config;
+  const all = {
+    statement_timeout: statementTimeoutMs,
+    idle_in_transaction_session_timeout: IDLE_TIMEOUT_MS,
+    ...limits,
+  };
+  const sets = Object.entries(all).map(([name, ms]) => `set_config('${name}', '${ms}', false)`);
+  const late = `timeout exceeded: no session of PostgreSQL within ${timeoutMs} ms`;
   return {
     connectionString: uri,
     max: config.databasePoolSize,
@@ -48,54 +59,11 @@ export function serverConnectionSettings(
     keepAlive: true,
     application_name: product().name,
     maxLifetimeSeconds: config.databaseConnectionMaxAgeMs / 1_000,
-    onConnect: sessionPreparation(
-      {
-        statement_timeout: config.statementTimeoutMs,
-        idle_in_transaction_session_timeout: IDLE_TIMEOUT_MS,
-        ...limits,
-      },
-      isOwnSession,
-      timeoutMs,
-    ),
+    onConnect: async (client: ClientBase): Promise<void> => {
+      const timer = setTimeout(() => destroySocket(client, new Error(late)), timeoutMs);
+      await client.query(`SELECT ${isOwnSession ? sets.join() : ''}`).finally(() => clearTimeout(timer));
+    },
   };
-}
-
-/**
- * Makes the function that a pool calls with each new connection. It sets the limits by a statement, because poolers refuse
- * or ignore start-up parameters.
- *
- * A pooler without a free session accepts the connection, and its first statement waits. So requests wait for a saturated
- * pooler here, no longer than `timeoutMs`.
- *
- * @param limits settings of PostgreSQL, in ms
- * @param isOwnSession false behind a pooler in transaction mode, where a setting would reach another session
- * @param timeoutMs longest time in ms of the preparation
- */
-function sessionPreparation(limits: Readonly<Record<string, number>>, isOwnSession: boolean, timeoutMs: number) {
-  const sets = Object.entries(limits).map(([name, ms]) => `set_config('${name}', '${Number(ms)}', false)`);
-  const text = isOwnSession ? `SELECT pg_backend_pid() AS pid, ${sets.join(', ')}` : 'SELECT';
-  return async (client: ClientBase): Promise<void> => {
-    const timer = setTimeout(
-      () => destroySocket(client, new Error(`timeout exceeded: no session of PostgreSQL within ${timeoutMs} ms`)),
-      timeoutMs,
-    );
-    try {
-      const { rows } = await client.query<{ pid?: number }>(text);
-      const pid = rows[0]?.pid;
-      if (pid !== undefined) setProcessId(client, pid);
-    } finally {
-      clearTimeout(timer);
-    }
-  };
-}
-
-/**
- * A client for one connection outside of the pools.
- *
- * @throws the error of the file system for a certificate that cannot be read
- */
-export function createServerClient(connectionString: string, settings: ClientConfig): pg.Client {
-  return new pg.Client({ connectionString, ...settings });
 }
 
 /**

@@ -7,8 +7,7 @@ import { directly, embeddedConnectionSettings, isDirect, serverConnectionSetting
 import { ServicePool } from './connections/service-pool.js';
 import { migrate } from './schema/migrate.js';
 import { loadMigrations } from './schema/migration-files.js';
-import { migrationStatus } from './schema/migration-history.js';
-import { schemaFault } from './schema/schema-check.js';
+import { migrationStatus, schemaFault } from './schema/migration-history.js';
 import { ServiceDataSource } from './service-data-source.js';
 
 /** Options of the data source. They carry `config` to `openDataSource`. */

@@ -1,19 +1,18 @@
-import { Injectable, type OnApplicationShutdown, type OnModuleInit, Optional } from '@nestjs/common';
+import { Injectable, type OnModuleInit, Optional } from '@nestjs/common';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { ClientBase, PoolClient } from 'pg';
 import { DataSource, type EntityManager } from 'typeorm';
 import { transactionStatusOf } from '#internals';
 import { Config, product } from '#settings';
-import { answerTimeoutMs, createServerClient } from './connection-settings.js';
+import { answerTimeoutMs, directly } from './connection-settings.js';
 import { asUnavailable } from './connections/connection-errors.js';
-import { Breaker } from './availability/breaker.js';
+import { breakOnSilence } from './connections/breaker.js';
 import type { ServicePool } from './connections/service-pool.js';
 import { executeOf } from './statements/prepared-query.js';
 import type { Statement } from './statements/statement.js';
 import { StatementRunner } from './connections/statement-runner.js';
 import type { ServiceDataSource } from './service-data-source.js';
-import { migrationStatus } from './schema/migration-history.js';
-import { schemaFault } from './schema/schema-check.js';
+import { migrationStatus, schemaFault } from './schema/migration-history.js';
 
 /** Whether the database can serve the requests of this version: 'ready', or why its schema does not fit. */
 type Readiness = 'ready' | 'unreachable' | Error;
@@ -63,12 +62,10 @@ export abstract class ReadReplicas {
  * been made. Other errors of PostgreSQL are thrown unchanged.
  */
 @Injectable()
-export class Database implements OnModuleInit, OnApplicationShutdown {
+export class Database implements OnModuleInit {
   private readonly statements: StatementRunner;
   /** @internal The pool of connections to the primary. */
   readonly pool: ServicePool;
-  /** Undefined for the embedded engine, which runs in this process, so it is always reachable. */
-  private readonly breaker: Breaker | undefined;
   private readinessAnswer: Promise<Readiness> = Promise.resolve('unreachable');
   private readinessExpiresAt = -Infinity;
 
@@ -81,28 +78,21 @@ export class Database implements OnModuleInit, OnApplicationShutdown {
   /** @internal */
   constructor(
     private readonly dataSource: DataSource,
-    config: Config,
+    private readonly config: Config,
     /** @internal */
     @Optional() readonly replicas?: ReadReplicas,
   ) {
     this.acquireTimeoutMs = config.acquireTimeoutMs;
     this.sharesStatements = config.fastPaths;
-    const { databaseUrl, databaseDirectUrl } = config;
-    const pool = (this.pool = (dataSource as ServiceDataSource).pool);
-    this.statements = new StatementRunner(pool, executeOf(config));
-    if (databaseUrl === undefined) return;
-    const directUrl = databaseDirectUrl ?? databaseUrl;
-    this.breaker = new Breaker(pool, (connectionTimeoutMillis) =>
-      createServerClient(directUrl, { connectionTimeoutMillis, application_name: product().name }),
-    );
+    this.pool = (dataSource as ServiceDataSource).pool;
+    this.statements = new StatementRunner(this.pool, executeOf(config));
   }
 
   onModuleInit(): void {
-    this.breaker?.start();
-  }
-
-  onApplicationShutdown(): void {
-    this.breaker?.stop();
+    const connectionString = directly(this.config).databaseUrl;
+    // The embedded engine runs in this process, so it is never silent.
+    if (connectionString === undefined) return;
+    void breakOnSilence(this.pool, { connectionString, application_name: product().name });
   }
 
   /**

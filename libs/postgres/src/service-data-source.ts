@@ -88,7 +88,6 @@ class ServiceQueryRunner extends PostgresQueryRunner {
     const isChange = this.mayChange(text, useStructuredResult);
     let isSent = false;
     try {
-      if (isChange) this.pool.admitChange();
       if (!this.isReleased) {
         this.client = (await this.connect()) as ClientBase;
         if (this.isReleasedByCaller) {
@@ -100,7 +99,6 @@ class ServiceQueryRunner extends PostgresQueryRunner {
         // TypeORM itself releases the query runner when its connection breaks, without calling `release`.
         throw new Error('Connection terminated between two statements');
       }
-      // Again: others may have been left unanswered during the wait for the connection.
       if (isChange) this.pool.admitChange();
       isSent = true;
       return (await super.query(text, parameters, useStructuredResult)) as never;

@@ -141,7 +141,7 @@ export class Replicas extends ReadReplicas implements OnApplicationShutdown {
   /** Closes all connections at once. */
   async onApplicationShutdown(): Promise<void> {
     const stopped = this.all.map((replica) => replica.stop());
-    for (const pool of this.pools) pool.beginSilence(new Error('Connection terminated: the service stops'));
+    for (const pool of this.pools) pool.setSilence(new Error('Connection terminated: the service stops'));
     await Promise.all(stopped);
     await Promise.all(this.pools.map((pool) => pool.end()));
   }

@@ -18,17 +18,11 @@ const REFUSALS = /^(53...|58...|25006)$/;
 const POOLER_REFUSALS =
   /^(query_wait_timeout|no more connections allowed|client connections exceeded|pgbouncer cannot)/;
 
-/** SQLSTATE of a prepared statement whose columns have changed, if this function of PostgreSQL raises it. */
-const FEATURE_NOT_SUPPORTED = '0A000';
-const PLAN_CHECK = 'RevalidateCachedQuery';
-
 /**
  * SQLSTATEs of a prepared statement that does not exist, of a name that another client of the pooler has prepared, and of
- * parameters that have other types than their columns: undefined object, mismatched types, no cast, undefined function or
- * operator. For a dropped type, only the message tells.
+ * columns that have changed or have another type than the parameters. Wrong statements have some of them, too.
  */
-const STALE = new Set<unknown>(['26000', '42P05', '42704', '42804', '42846', '42883']);
-const DROPPED_TYPE = /^cache lookup failed for type /;
+const STALE = /^(26000|42...|0A000|XX000)$/;
 
 /** Messages of pg's errors that have no code. */
 const MESSAGES = new RegExp(
@@ -49,8 +43,6 @@ interface DatabaseFailure extends Error {
   readonly code?: unknown;
   readonly syscall?: unknown;
   readonly severity?: unknown;
-  /** The function of PostgreSQL that raised the error. */
-  readonly routine?: unknown;
   /** The pg error that a TypeORM error wraps. */
   readonly driverError?: DatabaseFailure;
 }
@@ -81,12 +73,7 @@ function failureOf(error: Error): DatabaseFailure {
  * cause, it works when it is parsed anew.
  */
 export function mayBeStale(error: unknown): boolean {
-  const { code, routine, message } = error as DatabaseFailure;
-  return (
-    STALE.has(code) ||
-    (code === FEATURE_NOT_SUPPORTED && routine === PLAN_CHECK) ||
-    (code === 'XX000' && DROPPED_TYPE.test(message))
-  );
+  return STALE.test(String((error as DatabaseFailure).code));
 }
 
 /** Whether PostgreSQL or a pooler refused the statement, so that it had no effect. */

@@ -57,7 +57,7 @@ test('a connection that breaks while it is handed out fails only its own stateme
 test('a silence fails statements in flight, and refuses new callers, with promises and with callbacks', async () => {
   const clients = [await pool.connect(), await pool.connect()];
   const inFlight = clients.map((client) => client.query('SELECT'));
-  pool.beginSilence(SILENCE);
+  pool.setSilence(SILENCE);
   expect(await Promise.allSettled(inFlight)).toEqual([
     { status: 'rejected', reason: SILENCE },
     { status: 'rejected', reason: SILENCE },
@@ -75,12 +75,12 @@ test('after a silence every connection is new, also one that was being opened fo
   const held = await pool.connect();
   const [opening, waiting] = [pool.connect(), pool.connect()];
   while (sockets.length < 2) await once(server, 'connection');
-  pool.beginSilence(SILENCE);
+  pool.setSilence(SILENCE);
   await expect(opening).rejects.toBe(SILENCE);
   held.release();
   while (sockets.length < 3) await once(server, 'connection');
   greeting = Buffer.concat([AUTHENTICATED, READY]);
-  pool.endSilence();
+  pool.setSilence(undefined);
   await expect(waiting).rejects.toBe(SILENCE);
   const clients: PoolClient[] = [await pool.connect(), await pool.connect()];
   expect(sockets).toHaveLength(5);

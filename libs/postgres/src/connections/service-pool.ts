@@ -1,16 +1,18 @@
 import { AsyncLocalStorage } from 'node:async_hooks';
 import pg, { type ClientBase, type PoolClient, type PoolConfig } from 'pg';
 import { tooManyWaiting } from '#errors';
-import { destroySocket, processIdOf, unansweredStatement } from '#internals';
+import { destroySocket, unansweredStatement } from '#internals';
 import { unavailable } from './connection-errors.js';
 
 /** Largest number of callers that wait for a connection of a pool. One more is refused at once. */
 const MAX_WAITING = 1_000;
 
-/** Interval in ms of the search for late statements. */
+/** Interval in ms of the search for late statements and for commits that wait for a standby. */
 const WATCH_MS = 250;
 
-const STANDBY_WAITS = `SELECT pid FROM pg_stat_activity WHERE pid = ANY ($1::int[]) AND wait_event = 'SyncRep'`;
+/** The commits of this role, of every process, that have waited for a synchronous standby for over a second. */
+const STANDBY_WAITS = `SELECT count(*)::int FROM pg_stat_activity
+  WHERE usename = current_user AND wait_event = 'SyncRep' AND state_change < now() - interval '1 second'`;
 
 const INSIDE_TRANSACTION =
   'This code runs inside a transaction, which holds the only connection of the embedded engine. Use the transaction: ' +
@@ -48,8 +50,8 @@ export class ServicePool extends pg.Pool {
   private readonly clients: Set<pg.Client>;
   private readonly watch: NodeJS.Timeout | undefined;
   private silence: Error | undefined;
-  /** PostgreSQL processes that left a statement unanswered, and may wait for a synchronous standby. */
-  private readonly unanswered = new Set<number>();
+  /** Number of statements that were left unanswered, and may wait for a synchronous standby. */
+  private unanswered = 0;
   /** The statements in flight at the last look, and when they were first seen, by `performance.now()`. */
   private seen = new Map<object, number>();
   /** For leased connections with a limit of their own, in ms. */
@@ -72,7 +74,7 @@ export class ServicePool extends pg.Pool {
     this.clients = clients;
     const { answerTimeoutMs } = options;
     if (answerTimeoutMs === undefined) return;
-    this.watch = setInterval(() => this.closeLate(answerTimeoutMs), WATCH_MS).unref();
+    this.watch = setInterval(() => this.look(answerTimeoutMs), WATCH_MS).unref();
   }
 
   /** Number of connections in use. */
@@ -125,29 +127,16 @@ export class ServicePool extends pg.Pool {
    *   synchronous standby
    */
   admitChange(): void {
-    if (this.unanswered.size >= Math.max(2, this.options.max / 2)) throw tooManyWaiting();
+    if (this.unanswered >= Math.max(2, this.options.max / 2)) throw tooManyWaiting();
   }
 
-  /** Asks PostgreSQL which of the unanswered statements still wait for a synchronous standby, and forgets the others. */
-  async countStandbyWaits(): Promise<void> {
-    if (this.unanswered.size === 0) return;
-    const asked = [...this.unanswered];
-    const { rows } = await this.query<{ pid: number }>(STANDBY_WAITS, [asked]);
-    const waiting = new Set(rows.map(({ pid }) => pid));
-    for (const pid of asked) if (!waiting.has(pid)) this.unanswered.delete(pid);
-  }
-
-  /** Closes all connections, so that statements in flight fail with `error`, and refuses all callers until `endSilence`. */
-  beginSilence(error: Error): void {
-    this.silence = error;
-    this.closeAll(error);
-  }
-
-  /** Closes all connections once more, because some may have opened during the silence. Then serves callers again. */
-  endSilence(): void {
-    if (this.silence === undefined) return;
-    this.closeAll(this.silence);
-    this.silence = undefined;
+  /**
+   * Refuses all callers with `silence`, or with undefined serves them again. Both close all connections, so that statements in
+   * flight fail: some may have opened during a silence.
+   */
+  setSilence(silence: Error | undefined): void {
+    this.clients.forEach((client) => destroySocket(client, silence ?? this.silence));
+    this.silence = silence;
   }
 
   private async lease(): Promise<PoolClient> {
@@ -159,20 +148,27 @@ export class ServicePool extends pg.Pool {
     client.release = (error) => {
       this.answerTimeouts.delete(client);
       if (error === undefined) this.answered++;
-      else if (unansweredStatement(client) !== undefined) this.leave(client);
+      else if (this.watch !== undefined && unansweredStatement(client) !== undefined) this.unanswered++;
       release(error ?? client.getTransactionStatus() !== 'I');
     };
     return client;
   }
 
-  /** Must be called before a connection with an unanswered statement is closed. */
-  private leave(client: ClientBase): void {
-    // The embedded engine, which has a stream of its own, has no standbys.
-    if (this.options.stream === undefined) this.unanswered.add(processIdOf(client));
+  private look(answerTimeoutMs: number): void {
+    if (this.ended) clearInterval(this.watch);
+    this.closeLate(answerTimeoutMs);
+    if (this.unanswered > 0) void this.countStandbyWaits();
+  }
+
+  private async countStandbyWaits(): Promise<void> {
+    const [row] = await this.query<{ count: number }>(STANDBY_WAITS).then(
+      ({ rows }) => rows,
+      () => [],
+    );
+    if (row !== undefined) this.unanswered = Math.min(this.unanswered, row.count);
   }
 
   private closeLate(answerTimeoutMs: number): void {
-    if (this.ended) clearInterval(this.watch);
     const now = performance.now();
     const seen = new Map<object, number>();
     for (const client of this.clients) {
@@ -181,14 +177,10 @@ export class ServicePool extends pg.Pool {
       const since = this.seen.get(statement) ?? now;
       seen.set(statement, since);
       if (now - since <= (this.answerTimeouts.get(client) ?? answerTimeoutMs)) continue;
-      this.leave(client);
+      this.unanswered++;
       destroySocket(client, new Error('Query read timeout'));
     }
     this.seen = seen;
-  }
-
-  private closeAll(error: Error): void {
-    this.clients.forEach((client) => destroySocket(client, error));
   }
 }
 

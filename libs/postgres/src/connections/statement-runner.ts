@@ -20,7 +20,6 @@ export class StatementRunner {
   async run<Row extends unknown[]>(statement: Statement, values: readonly unknown[], isChange = false): Promise<Row[]> {
     let isSent = false;
     try {
-      if (isChange) this.pool.admitChange();
       const client = await this.pool.connect();
       isSent = true;
       return await this.runOn<Row>(client, statement, values, isChange);
@@ -42,7 +41,6 @@ export class StatementRunner {
   ): Promise<Row[]> {
     let failure: Error | undefined;
     try {
-      // Others may have been left unanswered during the wait for the connection.
       if (isChange) this.pool.admitChange();
       return await this.execute<Row>(client, statement, values);
     } catch (error) {
