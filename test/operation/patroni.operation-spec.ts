@@ -64,6 +64,7 @@ afterAll(async () => {
 
 test('lists are read from the port of HAProxy for standbys', async () => {
   const readyOf = async (target: Target): Promise<string> => {
+    await send({ method: 'GET', path: '/v1/pets' }, target);
     const { text } = await send({ method: 'GET', path: '/metrics' }, target);
     return [...text.matchAll(/^petstore_replica_ready\{.*\} (\d)$/gm)].map(([, ready]) => ready).join();
   };

@@ -27,7 +27,7 @@ export class ReplicasModule {
 function observe(replicas: Replicas, registry: Registry): void {
   registerMetric(Gauge, registry, {
     name: 'replica_ready',
-    help: 'Processes that use the read replica. The log says why others do not.',
+    help: 'Processes whose last read that chose the replica found it ready. The log says why others did not.',
     labelNames: ['replica'],
     read: () => replicas.all.map(({ name, isReady }) => [{ replica: name }, Number(isReady)]),
   });

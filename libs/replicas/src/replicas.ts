@@ -34,8 +34,10 @@ const PROOF_MS = 20;
 /** Pause in ms between two queries for the replay position. */
 const REPLAY_INTERVAL_MS = 1;
 
-/** Longest time in ms to connect to a replica that is not ready, and of the pause before it is tried again. */
-const TRIAL_MS = 1_000;
+/** Longest time in ms to connect, and for the primary to tell its position. */
+const CONNECT_MS = 1_000;
+
+/** Time in ms after which one read tries a replica that has failed. */
 const PAUSE_MS = 500;
 
 /**
@@ -84,16 +86,8 @@ const HAS_REPLAYED: Statement = {
   text: 'SELECT pg_is_in_recovery(), pg_last_wal_replay_lsn() >= $1::pg_lsn',
 };
 
-/** A replica did not serve a read, so the primary must. The message is the reason, for the log. */
-class NotRead extends Error {
-  /** @param isUsable whether the replica may be asked again at once */
-  constructor(
-    message: string,
-    readonly isUsable = false,
-  ) {
-    super(message);
-  }
-}
+/** A replica cannot serve reads. The message is the reason, for the log. */
+class NotUsable extends Error {}
 
 /**
  * The read replicas. If no replica can serve a read at once and correctly, the primary serves it. So a replica can
@@ -114,7 +108,7 @@ export class Replicas extends ReadReplicas implements OnApplicationShutdown {
     size: 1,
     concurrency: 1,
     waiting: 1,
-    waitMs: TRIAL_MS,
+    waitMs: CONNECT_MS,
   });
   private next = 0;
 
@@ -122,7 +116,7 @@ export class Replicas extends ReadReplicas implements OnApplicationShutdown {
     super();
     const execute = executeOf(config);
     const createPool = (uri: string, options: ServicePoolOptions): ServicePool => {
-      const settings = serverConnectionSettings(config, uri, true, { lock_timeout: LOCK_TIMEOUT_MS }, TRIAL_MS);
+      const settings = serverConnectionSettings(config, uri, true, { lock_timeout: LOCK_TIMEOUT_MS }, CONNECT_MS);
       const pool = new ServicePool({ ...settings, ...options });
       // The pool replaces an idle connection that breaks.
       pool.on('error', () => undefined);
@@ -130,32 +124,31 @@ export class Replicas extends ReadReplicas implements OnApplicationShutdown {
       return pool;
     };
     const primary = directly(config).databaseUrl as string;
-    this.primary = new StatementRunner(createPool(primary, { max: 1, answerTimeoutMs: TRIAL_MS }), execute);
+    this.primary = new StatementRunner(createPool(primary, { max: 1, answerTimeoutMs: CONNECT_MS }), execute);
     this.all = config.databaseReplicaUrls.map((uri) => {
       const pool = createPool(uri, { answerTimeoutMs: answerTimeoutMs(config) });
       const { host, searchParams } = new URL(uri);
-      return new Replica(host || String(searchParams.get('host')), pool, execute, () => this.position());
+      return new Replica(host || String(searchParams.get('host')), pool, execute);
     });
   }
 
   /** Closes all connections at once. */
   async onApplicationShutdown(): Promise<void> {
-    const stopped = this.all.map((replica) => replica.stop());
     for (const pool of this.pools) pool.setSilence(new Error('Connection terminated: the service stops'));
-    await Promise.all(stopped);
     await Promise.all(this.pools.map((pool) => pool.end()));
   }
 
-  /** The replica has replayed everything that the primary had flushed at a moment after this call. Ready ones take turns. */
+  /** The replica has replayed everything that the primary had flushed at a moment after this call. Usable ones take turns. */
   override async read<Result>(
     onReplica: (client: PoolClient, statements: StatementRunner) => Promise<Result>,
     onPrimary: () => Promise<Result>,
     text?: string,
   ): Promise<Result> {
-    const ready = this.all.filter(({ isReady }) => isReady);
-    const replica = ready[this.next++ % ready.length];
+    const usable = this.all.filter(({ isUsable }) => isUsable);
+    const replica = usable[this.next++ % usable.length];
+    replica?.pause();
     try {
-      const position = replica && (await within(this.position(), POSITION_MS));
+      const position = replica && (await within(this.positions.run(undefined, 'position'), POSITION_MS));
       if (replica !== undefined && position !== undefined) return await replica.read(position, onReplica);
     } catch (error) {
       // The replica remembers whether it was its own fault.
@@ -169,20 +162,7 @@ export class Replicas extends ReadReplicas implements OnApplicationShutdown {
     return onPrimary();
   }
 
-  /**
-   * The position at a moment after this call.
-   *
-   * @throws NotRead when the primary does not respond, or acknowledges commits before they are in the log
-   *   (`synchronous_commit=off`)
-   */
-  private async position(): Promise<Position> {
-    try {
-      return await this.positions.run(undefined, 'position');
-    } catch {
-      throw new NotRead('the position of the primary is not known', true);
-    }
-  }
-
+  /** @throws Error when the primary acknowledges commits before they are in the log */
   private async askPosition(): Promise<Position> {
     const [row] = await this.primary.run<[lsn: string, origin: string, commit: string]>(POSITION, []);
     const [lsn, origin, synchronousCommit] = row as [string, string, string];
@@ -195,37 +175,32 @@ export class Replicas extends ReadReplicas implements OnApplicationShutdown {
 /**
  * One read replica. Before each read, its connection is checked: the server must be a standby that has replayed the given
  * position. Every connection is checked, because a proxy may lead each one to another server. A replica that fails a read,
- * or is late, gets no more until a trial finds it ready; trials are repeated with pauses.
+ * or is late, gets no more but one each PAUSE_MS, until one succeeds.
  */
 class Replica {
   private readonly log = new Logger(Replica.name);
   private readonly statements: StatementRunner;
   /** The origin that each connection was found to follow. */
   private readonly origins = new WeakMap<ClientBase, string>();
-  private readonly stopping = new AbortController();
-  /** Runs while the replica is not ready. */
-  private trials: Promise<void> | undefined;
+  /** When the next read may try a replica that is not ready, by `performance.now()`. */
+  private triedAgainAt = 0;
+  /** Why the replica is not used, as the log says. */
+  private logged: string | undefined;
   isReady = true;
   /** Number of reads that the replica has served. */
   reads = 0;
 
-  /**
-   * @param name its host, for log and metrics
-   * @param position returns the position of the primary, for trials
-   */
+  /** @param name its host, for log and metrics */
   constructor(
     readonly name: string,
     private readonly pool: ServicePool,
     execute: Execute,
-    private readonly position: () => Promise<Position>,
   ) {
     this.statements = new StatementRunner(pool, execute);
   }
 
-  /** Ends the trials, before the pool is closed. */
-  async stop(): Promise<void> {
-    this.stopping.abort();
-    await this.trials;
+  get isUsable(): boolean {
+    return this.isReady || performance.now() >= this.triedAgainAt;
   }
 
   /**
@@ -239,8 +214,11 @@ class Replica {
     position: Position,
     work: (client: PoolClient, statements: StatementRunner) => Promise<Result>,
   ): Promise<Result> {
+    const isTrial = !this.isReady;
     try {
-      const answer = work(await this.leaseWithin(ANSWER_MS, position), this.statements).then((result) => ({ result }));
+      const client = await this.leaseWithin(ANSWER_MS, position);
+      if (isTrial) this.resume();
+      const answer = work(client, this.statements).then((result) => ({ result }));
       if ((await within(answer, ANSWER_MS)) === undefined) {
         (await this.leaseWithin(PROOF_MS, position)).release();
       }
@@ -248,35 +226,32 @@ class Replica {
       this.reads++;
       return result;
     } catch (error) {
-      if (this.isReady && isFaultOfReplica(error)) {
+      if (isFaultOfReplica(error)) {
+        // A replica may often be behind for a moment, so only what a trial confirms is logged.
+        if (isTrial) this.explain(error as NodeJS.ErrnoException);
         this.isReady = false;
-        this.trials = this.tryUntilReady();
       }
       throw error;
     }
   }
 
-  /** Logs a reason only when a second trial confirms it: a replica may often be behind for a moment. */
-  private async tryUntilReady(): Promise<void> {
-    const { signal } = this.stopping;
-    let logged: string | undefined;
-    for (let trial = 1; !signal.aborted; trial++) {
-      try {
-        (await this.leaseWithin(TRIAL_MS, await this.position())).release();
-        this.isReady = true;
-        if (logged !== undefined) this.log.log(`Replica ${this.name} is used again.`);
-        return;
-      } catch (error) {
-        const { message, code } = error as NodeJS.ErrnoException;
-        const reason =
-          error instanceof NotRead ? message : `it cannot be reached (${(message || code)?.split('\n')[0]})`;
-        if (trial > 1 && reason !== logged && !signal.aborted) {
-          logged = reason;
-          this.log.warn(`Replica ${this.name} is not used: ${reason}. Other replicas or the primary serve its reads.`);
-        }
-        await sleep(PAUSE_MS, undefined, { signal }).catch(() => undefined);
-      }
-    }
+  /** Must be called when a read has chosen the replica: one that is not ready gets no other for PAUSE_MS. */
+  pause(): void {
+    this.triedAgainAt = performance.now() + PAUSE_MS;
+  }
+
+  private resume(): void {
+    this.isReady = true;
+    if (this.logged !== undefined) this.log.log(`Replica ${this.name} is used again.`);
+    this.logged = undefined;
+  }
+
+  private explain(error: NodeJS.ErrnoException): void {
+    const { message, code } = error;
+    const reason = error instanceof NotUsable ? message : `it cannot be reached (${(message || code)?.split('\n')[0]})`;
+    if (reason === this.logged) return;
+    this.logged = reason;
+    this.log.warn(`Replica ${this.name} is not used: ${reason}. Other replicas or the primary serve its reads.`);
   }
 
   /** Takes a connection whose server has replayed the position. */
@@ -291,7 +266,8 @@ class Replica {
       () => undefined,
     );
     // If all connections are busy, but the replica responds on them, it stays ready.
-    throw new NotRead('it does not respond in time', pool.waitingCount > 0 && pool.answered > answered);
+    if (pool.waitingCount > 0 && pool.answered > answered) throw new Error('all connections are busy');
+    throw new NotUsable('it does not respond in time');
   }
 
   private async lease(position: Position): Promise<PoolClient> {
@@ -302,24 +278,24 @@ class Replica {
       // Through a proxy, the next connection may lead to a server that is ready.
       client.release(error as Error);
       // An ordinary error of the check, such as a missing right, would meet every read.
-      throw error instanceof NotRead || isFaultOfStatement(error) ? error : new NotRead((error as Error).message);
+      throw error instanceof NotUsable || isFaultOfStatement(error) ? error : new NotUsable((error as Error).message);
     }
     client.release();
-    throw new NotRead('it is behind the primary');
+    throw new NotUsable('it is behind the primary');
   }
 
-  /** @throws NotRead when the connection's server is no standby of the primary */
+  /** @throws NotUsable when the connection's server is no standby of the primary */
   private async hasReplayed(client: ClientBase, { lsn, origin }: Position): Promise<boolean> {
     const deadline = performance.now() + REPLAY_MS;
     const ask = async (statement: Statement, values: unknown[]): Promise<unknown> => {
       const [row] = await this.statements.execute<[boolean, unknown]>(client, statement, values);
       const [isStandby, answer] = row as [boolean, unknown];
-      if (!isStandby) throw new NotRead('it is no standby');
+      if (!isStandby) throw new NotUsable('it is no standby');
       return answer;
     };
     if (this.origins.get(client) !== origin) {
       if ((await ask(ORIGIN, [])) !== origin) {
-        throw new NotRead('it follows another database or timeline than the primary');
+        throw new NotUsable('it follows another database or timeline than the primary');
       }
       this.origins.set(client, origin);
     }
@@ -333,8 +309,7 @@ class Replica {
 
 /** Whether an error concerns the replica, and not only one statement. */
 function isFaultOfReplica(error: unknown): boolean {
-  if (error instanceof NotRead) return !error.isUsable;
-  return isConnectionFailure(causeOf(error)) && !isFaultOfStatement(error);
+  return error instanceof NotUsable || (isConnectionFailure(causeOf(error)) && !isFaultOfStatement(error));
 }
 
 function isFaultOfStatement(error: unknown): boolean {
