@@ -315,6 +315,32 @@ if (engine === 'postgresql') {
     await Promise.all([backup.end(), writer.end()]);
   });
 
+  test('a migration whose COMMIT stays unanswered is not reported as undone', async () => {
+    pushMigration({
+      ...later('Unconfirmed4102444800000', true),
+      up: async (queryRunner) => {
+        await queryRunner.query(`CREATE FUNCTION break() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
+          PERFORM pg_terminate_backend(pg_backend_pid()); RETURN NULL; END $$`);
+        await queryRunner.query(`CREATE CONSTRAINT TRIGGER break AFTER INSERT ON client DEFERRABLE INITIALLY DEFERRED
+          FOR EACH ROW EXECUTE FUNCTION break()`);
+        await queryRunner.query(`INSERT INTO client (name) VALUES ('unconfirmed')`);
+      },
+    });
+    await expect(migrate(dataSource)).rejects.toThrow(
+      'Migration Unconfirmed4102444800000 failed or was applied without a confirmation: ',
+    );
+  });
+
+  test('a SIGTERM ends a migration also when PostgreSQL cannot be told', async () => {
+    pushMigration({
+      ...later('Stopped4102444800000', true),
+      up: () => Promise.resolve(void process.emit('SIGTERM')),
+    });
+    const query = import.meta.jest.spyOn(dataSource, 'query').mockRejectedValue(new Error('no connection'));
+    const migration = migrate(dataSource).finally(() => query.mockRestore());
+    await expect(migration).rejects.toThrow('A signal has ended the change of the schema. What is complete is kept.');
+  });
+
   test('five instances that migrate at the same moment all start on the migrated schema', async () => {
     const empty = await createEmptyTestDatabase();
     const config = readConfig({ ...empty.ownerSettings, MIGRATE_ON_START: 'true', STATEMENT_TIMEOUT_MS: '100' });

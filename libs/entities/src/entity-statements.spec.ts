@@ -1,5 +1,6 @@
 import { Column, DataSource, Entity, Index, PrimaryGeneratedColumn } from 'typeorm';
 import { EntityStatements } from './entity-statements.js';
+import type { FiltersOf } from './shared.repository.js';
 
 @Entity('thing')
 @Index(['shop', 'id', 'mood'])
@@ -44,6 +45,12 @@ test('a page has every filter, also where an index has the id before it', () => 
   const things = statementsOf(Thing);
   const pages = things.pages(things.given({ mood: 'calm' }).columns);
   for (const { text } of [pages.one(2), pages.many]) expect(text).toMatch(/"mood" = (\$2|page\.wanted_0)/);
+});
+
+test('the type of filters refuses null, with which a page would always be empty', () => {
+  // @ts-expect-error -- the check of types fails if this compiles
+  const filters: FiltersOf<{ mood: string | null }> = { mood: null };
+  expect(Object.keys(filters)).toEqual(['mood']);
 });
 
 test('TypeORM converts what it converts, and inserts what has columns that it does not insert', () => {
