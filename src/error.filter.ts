@@ -18,9 +18,8 @@ interface ErrorAnswers extends AbstractHttpAdapter {
  *   error: its response is sent as stock Nest sends it.
  * - Anything else becomes a 500 with a fixed message, and is logged as an error: a person must look at it.
  * - The cause of other 5xx, and of a statement that took too long, is logged as a warning.
- * - A RequestAbortedError gets no response. Neither does any other failure, except an ApiError, if the client has
- *   closed the connection while its body was arriving: multer and other readers of bodies then throw errors of their
- *   own.
+ * - A RequestAbortedError gets no response. Neither does any other failure, except an ApiError, if the client has closed the
+ *   connection while its body was arriving: multer and other readers then throw errors of their own.
  *
  * What other transports throw is theirs: it is thrown again.
  */

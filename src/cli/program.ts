@@ -52,9 +52,9 @@ export async function runCommand(program: Command, context: CommandContext, word
 }
 
 /**
- * Runs the command line of this process with the settings of the environment and of `.env`, prints its failure if it
- * fails, and sets the exit code of the process.
+ * Runs the command line with the settings of the environment and `.env`, prints a failure, and sets the exit code.
  *
+ * @example await runCommands({ features: [OrdersModule] });
  * @param options the options given to `startService`, so that commands know the same migrations, scopes and operations
  */
 export async function runCommands(options: AppOptions = {}): Promise<void> {

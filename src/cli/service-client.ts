@@ -33,8 +33,7 @@ export async function runInsteadInService(context: CommandContext, words: readon
 }
 
 /**
- * Lets the service that runs on DATA_DIR run a command: the embedded database belongs to one process. It is a request of
- * HTTP on the socket that locks the directory: the path is the command, the body its output.
+ * Lets the service that runs on DATA_DIR run a command, by HTTP on the socket that locks the directory.
  *
  * @param write takes the output, and is awaited
  * @returns undefined when no service runs there

@@ -21,8 +21,7 @@ const INSERT = `
   FROM (SELECT random() AS dice FROM generate_series(1, $1::int)) AS pet`;
 
 /**
- * Adds realistic pets to the catalogue. Each batch is committed separately: after a failure, the pets reported so
- * far are stored.
+ * Adds realistic pets to the catalogue. Each batch is committed separately: pets that were reported stay after a failure.
  *
  * @param batchSize largest number of pets that one statement adds
  * @param onProgress called after each batch with the number of pets added so far, and awaited

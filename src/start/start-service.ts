@@ -23,6 +23,7 @@ const CLOSE_TIMEOUT_MS = 3_000;
  * Starts the service with the settings of the environment and of `.env`, in WEB_CONCURRENCY processes, and stops it on
  * SIGTERM or SIGINT. If the start fails, the cause is printed and the process ends with code 1.
  *
+ * @example await startService({ features: [OrdersModule], migrations: [CreateOrder1795300000000] });
  * @param options the additions of a project
  */
 export async function startService(options: ServiceOptions = {}): Promise<void> {
@@ -42,6 +43,7 @@ export async function startService(options: ServiceOptions = {}): Promise<void> 
  * Creates the application that `startService` serves, for programs that start and stop it themselves. It does not listen
  * yet. Its database is open, so the caller must close the application.
  *
+ * @example const app = await createApplication(readConfig(), { features: [OrdersModule] });
  * @throws StartupError when the database cannot be opened, or a module or call of the project cannot be supported
  */
 export async function createApplication(config: Config, options: ServiceOptions = {}): Promise<NestApplication> {

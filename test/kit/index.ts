@@ -22,6 +22,7 @@ interface TestAppOptions extends StartOptions {
  * Starts the application as `startService` does, on a new database with all migrations, and on a free port. Close it after
  * the tests. A start takes about two seconds on either engine.
  *
+ * @example const app = await createTestApp({ features: [OrdersModule] });
  * @throws StartupError when the application does not start
  */
 export async function createTestApp({ databaseUrl, ...options }: TestAppOptions = {}): Promise<TestApp> {

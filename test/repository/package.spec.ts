@@ -40,6 +40,25 @@ describe('the entry points', () => {
   });
 });
 
+test('every exported function, decorators included, has an example in its comment', () => {
+  const code = ['libs', 'src', 'test/kit'].flatMap((folder) =>
+    readdirSync(join(ROOT, folder), { recursive: true, encoding: 'utf8' }).flatMap((file) =>
+      file.endsWith('.ts') ? read(`${folder}/${file}`) : [],
+    ),
+  );
+  const offered =
+    read('api-report/platform.md') + read('api-report/petstore-service.md') + read('api-report/testing.md');
+  const names = [...offered.matchAll(/^(?:export )?(?:declare )?(?:function (\w+)|const (\w+): \()/gm)];
+  const without = names
+    .map(([, name = '', arrow]) => arrow ?? name)
+    .filter((name) => {
+      const commented = new RegExp(`@example (?:(?!\\*/)[^])+\\*/\\nexport (?:async )?(?:function|const) ${name}\\b`);
+      return !code.some((text) => commented.test(text));
+    });
+  expect(names.length).toBeGreaterThan(25);
+  expect(without).toEqual([]);
+});
+
 test('npm run package makes peer dependencies of the frameworks, which this repository installs', async () => {
   const directory = await mkdtemp(join(tmpdir(), 'petstore-package-'));
   const shell = `node scripts/pack.js ${directory} && tar -xzOf ${directory}/*.tgz package/package.json`;

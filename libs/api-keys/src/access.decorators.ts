@@ -8,8 +8,9 @@ import { isScope } from './api-key-format.js';
 export const PUBLIC_METADATA = 'platform:public';
 
 /**
- * Opens a handler, or all handlers of a controller, to requests without an API key. On a handler it overrides
- * `@RequireScopes` of the controller.
+ * Admits requests without an API key. On a handler it overrides `@RequireScopes` of the controller.
+ *
+ * @example `@Get('opening-hours') @Public() getOpeningHours(): OpeningHours`
  */
 export const Public = (): ClassDecorator & MethodDecorator => SetMetadata(PUBLIC_METADATA, true);
 
@@ -20,9 +21,9 @@ export const REQUIRED_SCOPES_METADATA = 'platform:scopes';
  * 403 with the challenge of RFC 6750, section 3.1. The document names the scopes. A module chooses its own scopes, of
  * the form `thing:action`; keys are created with them. `@RequireScopes()` admits any valid key.
  *
- * The decorator of a handler overrides that of its controller. A handler needs this one or `@Public()`: without either
- * the start fails.
+ * The decorator of a handler overrides that of its controller. A handler without it and `@Public()` stops the start.
  *
+ * @example `@Get() @RequireScopes('visits:read') listVisits(): Promise<Visit[]>`
  * @throws Error at start when a scope does not have this form
  */
 export function RequireScopes(...scopes: string[]): ClassDecorator & MethodDecorator {

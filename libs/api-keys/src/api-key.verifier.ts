@@ -47,11 +47,9 @@ interface KnownKey {
  * Finds the key of a bearer token, from memory in almost all cases.
  *
  * The database is queried for tokens that are new or expired in memory. One query looks up all waiting tokens, and
- * there are at most 100 queries per second, however many tokens clients send. Tokens that are no keys are not cached, so
- * that a flood of them evicts no key.
+ * there are at most 100 queries per second. Tokens that are no keys are not cached, so that a flood of them evicts no key.
  *
- * Stores only a token's SHA-256. Look-up time depends on the hash, which an attacker cannot steer, so it reveals
- * nothing about a key.
+ * Stores only a token's SHA-256. An attacker cannot steer it, so the time of a look-up reveals nothing about a key.
  */
 @Injectable()
 export class ApiKeyVerifier {

@@ -153,8 +153,7 @@ export class ApiKeysService {
    * Replaces a key by a new one of the same client, with the same scopes and the same lifetime. Both are valid during
    * the overlap, in ms; then the old key expires.
    *
-   * @throws ApiKeyRequestError when no key or more than one has the reference, or the key is revoked, expired or
-   * already replaced
+   * @throws ApiKeyRequestError when not exactly one key has the reference, or it is revoked, expired or already replaced
    */
   async rotate(reference: string, overlap = DEFAULT_OVERLAP_MS): Promise<IssuedApiKey & { predecessor: StoredApiKey }> {
     const { id, prefix, createdAt, expiresAt } = await this.find(reference);

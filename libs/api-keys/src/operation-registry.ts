@@ -21,11 +21,8 @@ type Operations = ReadonlyMap<Type, ReadonlyMap<object, Operation>>;
 
 /**
  * The handlers of all controllers. The name of each one is unique in the application: it is its operationId, and the
- * `operation` of log, metrics and usage. It is
- *
- * 1. the `operationId` of `@ApiOperation`,
- * 2. else the name of the method,
- * 3. or, when an earlier controller has taken that name, `<controller>_<method>`.
+ * `operation` of log, metrics and usage. It is the `operationId` of `@ApiOperation`, else the name of the method, or, when an
+ * earlier controller has taken that name, `<controller>_<method>`.
  *
  * Controllers are named in the order of their modules, so adding a module after the others renames nothing.
  */

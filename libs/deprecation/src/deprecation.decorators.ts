@@ -16,6 +16,7 @@ const announce: MethodDecorator = (prototype, name, descriptor) => {
  * (RFC 8594) and `Link` to every response after the guards; 410 from the sunset on, unless AFTER_SUNSET is `serve`; and
  * the entries in the OpenAPI document and on the page of deprecations.
  *
+ * @example `@Deprecated({ since: '2026-11-20', sunset: '2030-12-05', successor: '/visits', replacement: 'listVisits' })`
  * @throws Error at start when a time is no ISO 8601 time, the sunset is not after the deprecation, or the successor is no path
  */
 export function Deprecated(
@@ -44,8 +45,9 @@ export function Deprecated(
 export type StabilityLevel = 'experimental' | 'beta';
 
 /**
- * Marks an operation whose contract may still change: `x-stability` and `x-stability-level` in the document, and the
- * header field `<Product>-Stability` on every response after the guards, errors included.
+ * Marks an operation whose contract may change: in the document, and by `<Product>-Stability` on responses after the guards.
+ *
+ * @example `@Post() @Stability('beta') recordVisit(@Body() visit: NewVisit): Promise<Visit>`
  */
 export function Stability(level: StabilityLevel): MethodDecorator {
   return applyDecorators(SetMetadata(STABILITY_METADATA, level), announce);

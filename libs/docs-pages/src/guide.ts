@@ -8,9 +8,8 @@ const LANGUAGES: Record<string, string> = { sh: 'curl', js: 'JavaScript', python
 
 /**
  * Converts a guide to HTML. Consecutive code blocks become tabs, which need no script. Addresses of the sample server become
- * those of this service. Links to files would lead nowhere, because the service does not serve the files.
+ * those of this service. HTML in the guide is shown as text.
  *
- * @param markdown the guide; HTML in it is shown as text
  * @param baseUrl the base URL of the service, such as `https://api.example.com/v1`
  */
 export function renderGuide(markdown: string, baseUrl: string): Guide {

@@ -20,9 +20,8 @@ const MAX_SOCKET_PATH = 103;
  * Locks a directory against every other process of this machine.
  *
  * Each process listens on a Unix domain socket in the directory, and then looks for the sockets of other processes. A
- * socket that accepts a connection belongs to a living process; one that refuses belongs to a dead process, even after
- * SIGKILL. Every process publishes its socket before it looks, so of two that start together at least one sees the other
- * and is refused.
+ * socket that refuses belongs to a dead process, even after SIGKILL. Of two processes that start together at least one
+ * sees the other and is refused.
  *
  * @throws StartupError when another process holds the lock, or the path is too long for a socket; any error of the system
  */

@@ -113,13 +113,7 @@ export class EntityStatements<Entity extends ObjectLiteral> {
     return new this.Entity(row);
   }
 
-  /**
-   * Completes the query of a page.
-   *
-   * @param query of the alias `entity`
-   * @param firstId the smallest id, in SQL
-   * @param valueOf the value of a filter by its position, in SQL
-   */
+  /** Completes the query of a page, of the alias `entity`. `firstId`, and a filter's value by its position, are SQL. */
   page(
     query: SelectQueryBuilder<Entity>,
     filters: readonly ColumnMetadata[],

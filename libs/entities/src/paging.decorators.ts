@@ -5,7 +5,11 @@ import { IntegerParameter, OpaqueParameter } from '#input';
 import { CURSOR_PATTERN, DEFAULT_PAGE_SIZE, MAX_CURSOR_LENGTH, MAX_PAGE_SIZE } from './keyset.js';
 import { PageInterceptor } from './page.interceptor.js';
 
-/** The query parameter `limit`: 1 to {@link MAX_PAGE_SIZE}, {@link DEFAULT_PAGE_SIZE} when it is not sent. */
+/**
+ * The query parameter `limit`: 1 to {@link MAX_PAGE_SIZE}, {@link DEFAULT_PAGE_SIZE} when it is not sent.
+ *
+ * @example `@LimitParameter('Maximum number of visits returned.') limit = DEFAULT_PAGE_SIZE;`
+ */
 export function LimitParameter(description: string): PropertyDecorator {
   return IntegerParameter({
     description,
@@ -17,7 +21,11 @@ export function LimitParameter(description: string): PropertyDecorator {
   });
 }
 
-/** The query parameter `cursor`. */
+/**
+ * The query parameter `cursor`.
+ *
+ * @example `@CursorParameter('Start of the page: copy it from the previous Link.') cursor?: string;`
+ */
 export function CursorParameter(description: string): PropertyDecorator {
   return OpaqueParameter({ description, required: false, pattern: CURSOR_PATTERN, maxLength: MAX_CURSOR_LENGTH });
 }
@@ -33,9 +41,9 @@ export function ArraySchema(item: Type, description: string, maxItems: number): 
 const headers = { Link: { $ref: '#/components/headers/NextPage' } };
 
 /**
- * For a handler that returns a `Page`: the body is the array of its items, and `Link` names the next page (RFC 8288).
- * Documents both, and the error `invalid_cursor`.
+ * Sends the items of a `Page` as an array, with a `Link` to the next page (RFC 8288). Documents both, and `invalid_cursor`.
  *
+ * @example `@Get() @Paged(Visit, 'A page of visits.') listVisits(@Query() query: ListVisitsQuery): Promise<Page<Visit>>`
  * @param type the class of the items, or an `@ArraySchema` of them
  */
 export function Paged(type: Type, description: string): MethodDecorator {

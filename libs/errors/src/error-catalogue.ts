@@ -23,9 +23,9 @@ export interface ErrorDefinition {
 const catalogue = new Map<string, ErrorDefinition>();
 
 /**
- * Adds a kind of error to the catalogue, from which the document is made. Features define their own errors beside the
- * service that throws them.
+ * Adds a kind of error to the catalogue and the document. Features define theirs beside the service that throws them.
  *
+ * @example const VISITS_FULL = defineError('visits_full', 409, 'No further visit is possible.');
  * @param message the message of an ApiError without one, and the example in the document
  * @throws Error at import time when the code is taken, too long or not in lower snake case
  */
@@ -50,8 +50,9 @@ export function defineError(
 export const FAILURES_METADATA = 'platform:failures';
 
 /**
- * Documents the errors that the handler itself throws. The platform's errors (authentication, scopes, body, rate limit,
- * 500, 503 …) are documented automatically.
+ * Documents errors that the handler throws. Those of the platform (401, 403, 413, 429, 500 …) are documented without it.
+ *
+ * @example `@Post() @FailsWith(VISITS_FULL) recordVisit(@Body() visit: NewVisit): Promise<Visit>`
  */
 export function FailsWith(...errors: [ErrorDefinition, ...ErrorDefinition[]]): MethodDecorator {
   return SetMetadata(FAILURES_METADATA, errors);

@@ -17,7 +17,6 @@ export function toApiError(exception: unknown): ApiError {
 
 /**
  * The ApiError for an exception of Nest. It keeps a status from 400 to 599; any other one becomes 500.
- *
  * A 4xx keeps its message; an array of messages is joined by `; `. A 5xx gets a fixed message, because such exceptions often
  * quote the error that caused them. The rest of the response becomes `details`: the members of an object, or an array of
  * messages, except `statusCode`, `message` and an `error` that is the usual text of the status. If the response is an `Error`,

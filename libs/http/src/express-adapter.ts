@@ -42,8 +42,7 @@ export interface RequestObserver {
  * 5. `replies.ts` writes the response, or completes one that a handler writes itself. The observer is called when the
  *    response is over.
  *
- * No step before the handler's route reads the body. `BodyGuard` reads it behind the key check, for handlers that take one;
- * `request.body` is then a plain value.
+ * No step before the route reads the body. `BodyGuard` reads it behind the key check, for handlers that take one.
  *
  * `http-server.ts` sets the time-outs of requests and connections; `connections.ts` sets that of clients that do not read.
  */

@@ -61,8 +61,6 @@ const UPGRADE = Symbol('upgrade');
  * Every other `Upgrade` is ignored, as RFC 9110, section 7.8 allows, and the request is served as ordinary HTTP; CONNECT, too,
  * which is 400. Node's parser then drops the data that it has already read after the request, so it could lose a request, or
  * begin one in the middle of another. Therefore the connection ends after the response (`connections.ts`).
- *
- * @param prototype the prototype of the server's request class; Node sets and reads its member `upgrade`
  */
 function limitUpgrades(prototype: IncomingMessage): void {
   Object.defineProperty(prototype, 'upgrade', {

@@ -6,9 +6,7 @@ import { writeJson } from '#json';
  * same if their JSON texts differ only in the order of members; integers count with all their digits.
  *
  * Requests may be repeated after a deploy, so members whose value is the default of their class do not count: a new member
- * with a default changes nothing for clients that do not send it.
- *
- * @param operation method and route
+ * with a default changes nothing for clients that do not send it. `operation` is method and route.
  */
 export function fingerprintOf(operation: string, input: object): Buffer {
   return createHash('sha256')

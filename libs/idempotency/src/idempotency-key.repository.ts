@@ -47,15 +47,13 @@ export const IDEMPOTENCY_STATEMENTS = {
 } as const satisfies Record<string, Statement>;
 
 /**
- * The text of a statement that stores keys and inserts one row for each new key, all or nothing. Its values are arrays of the
- * same length: client ids, keys, fingerprints, and the columns. It returns client id, key and row id of the inserted rows. All of
- * its keys must be different.
+ * The text of a statement that stores different keys and inserts one row for each new key, all or nothing. Its values are
+ * arrays: client ids, keys, fingerprints, and the columns. It returns client id, key and row id of the inserted rows.
  *
  * Keys are stored in a fixed order, so that the statements of two instances with common keys cannot deadlock.
  *
  * @param table a table with a generated column `id`
- * @param columns columns of the table
- * @param types their types
+ * @param columns columns of the table, in the order of `types`
  */
 export function insertOnceText(table: string, columns: readonly string[], types: readonly string[]): string {
   const names = columns.join(', ');

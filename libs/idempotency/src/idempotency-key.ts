@@ -56,10 +56,10 @@ const sentKey = createParamDecorator((_: unknown, execution: ExecutionContext) =
 /**
  * A parameter decorator for handlers whose requests clients may repeat safely. The parameter is the `IdempotencyKey` of the
  * request, or undefined if none was sent; pass it to `Idempotency`. The document gets the header field and the
- * responses 400 `invalid_idempotency_key` and 422 `idempotency_key_reused`. The key is checked when the body has been
- * read, before its members are.
+ * responses 400 `invalid_idempotency_key` and 422 `idempotency_key_reused`. A malformed key is refused before the members of
+ * the body are checked. A key belongs to a client, so a `@Public()` handler with this decorator stops the start.
  *
- * A key belongs to a client, so the start fails for a `@Public()` handler with this decorator.
+ * @example `createOrder(@Body() order: NewOrder, @Idempotent() key?: IdempotencyKey): Promise<Order>`
  */
 export function Idempotent(): ParameterDecorator {
   return (prototype, name, index) => {

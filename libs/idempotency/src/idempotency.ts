@@ -41,8 +41,7 @@ export class Idempotency {
    * key gives the same response again, even if the rows have changed since. The response is always read from the JSON,
    * also the first time and without a key: times are texts, and integers are bigints only beyond 2^53.
    *
-   * @param input see {@link once}
-   * @param work see {@link once}; returns the response
+   * @param work returns the response; see {@link once}, also for `input`
    * @throws ApiError IDEMPOTENCY_KEY_REUSED; any error of `work`
    */
   async answer<Answer>(
@@ -65,8 +64,7 @@ export class Idempotency {
    *
    * @param input the body and path parameters; different input under the same key gives 422. Pass the body as the instance
    *   of its class, not a copy: members with their class's default do not count
-   * @param work returns the text that, with the input, is needed to repeat the response, such as the id of a created
-   * row
+   * @param work returns the text that, with the input, repeats the response, such as the id of a created row
    * @throws ApiError IDEMPOTENCY_KEY_REUSED; any error of `work`
    */
   async once(

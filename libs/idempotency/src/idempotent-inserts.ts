@@ -38,8 +38,7 @@ export class IdempotentInserts {
    *
    * @param input see `Idempotency.once`
    * @param values the columns of the row, in the order of the statement
-   * @throws ApiError IDEMPOTENCY_KEY_REUSED when the earlier request was different; UNAVAILABLE, after which the client must
-   *   retry to learn the outcome
+   * @throws ApiError IDEMPOTENCY_KEY_REUSED when the earlier request was different; UNAVAILABLE when the outcome is unknown
    */
   async insert(key: IdempotencyKey, input: object, values: readonly unknown[]): Promise<bigint> {
     const fingerprint = fingerprintOf(key.operation, input);

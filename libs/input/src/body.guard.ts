@@ -11,8 +11,8 @@ const { BODY, FILE, FILES, RAW_BODY, REQUEST } = RouteParamtypes;
 
 /**
  * Sets `request.body` to the parsed body, after the guards of the platform and before those of modules. Only for handlers
- * with `@Body()`, `@RawBody()`, `@Req()`, or a parameter decorator of a module, which may look at it; for all others the body
- * stays unread. If a middleware has read the body, such as `express.json()`, `request.body` keeps its value.
+ * with `@Body()`, `@RawBody()`, `@Req()`, or a parameter decorator of a module, which may look at it. A body that a
+ * middleware has read, such as `express.json()`, stays.
  *
  * `@ApiConsumes` names the media types, application/json by default. A multipart body is left to the handler's interceptor
  * if `@ApiConsumes` names the type or a parameter takes the uploaded files.

@@ -33,9 +33,8 @@ export function parseQuery(text: string): ParsedUrlQuery {
  * whole; its rules decide about repeated query parameters. In all other classes only our decorators act, and the faults come
  * in the order of the class's properties.
  *
- * As in Nest's ValidationPipe, class-transformer fills a class without any rule with everything that was sent; only the
- * type, an object, is checked. `@Query('name')` of type string accepts at most one value. Values of other types pass
- * unchanged, as in Nest: a pipe of the handler, such as ParseIntPipe, checks and converts them.
+ * As in Nest's ValidationPipe, class-transformer fills a class without any rule with everything that was sent, if it is an
+ * object. `@Query('name')` of type string accepts at most one value. A pipe of the handler checks values of other types.
  *
  * @throws ApiError VALIDATION_FAILED for a body, INVALID_PARAMETER for a query, BAD_REQUEST for a path
  */

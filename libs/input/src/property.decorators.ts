@@ -47,8 +47,9 @@ interface EnumValues {
 }
 
 /**
- * A string without U+0000 and unpaired surrogates. Its length is limited in characters: Unicode code points, as in JSON
- * Schema.
+ * A string without U+0000 and unpaired surrogates. Its length counts Unicode code points, as in JSON Schema.
+ *
+ * @example `@TextProperty({ description: 'Its colour.', minLength: 1, maxLength: 40, example: 'red' }) colour: string;`
  */
 export function TextProperty(options: Described & TextLimits & { default?: string }): PropertyDecorator {
   const { minLength, maxLength, notBlank = false, ...described } = options;
@@ -70,18 +71,30 @@ export function TextProperty(options: Described & TextLimits & { default?: strin
   return checkedProperty(rule, described);
 }
 
-/** A JSON integer in the range of int64; the handler gets an exact bigint. */
+/**
+ * A JSON integer in the range of int64; the handler gets an exact bigint.
+ *
+ * @example `@Int64Property({ description: 'Its identifier.', example: 1 }) id: bigint;`
+ */
 export function Int64Property(described: Described & { default?: number }): PropertyDecorator {
   return checkedProperty({ ...INT64, forStrings: NOT_QUOTED, convert: (value) => toInt64(value) ?? value }, described);
 }
 
-/** A JSON integer within limits of at most 2^53 - 1; the handler gets a number. */
+/**
+ * A JSON integer within limits of at most 2^53 - 1; the handler gets a number.
+ *
+ * @example `@IntegerProperty({ description: 'How many.', minimum: 1, maximum: 99, example: 2 }) quantity: number;`
+ */
 export function IntegerProperty(options: Described & IntegerLimits & { default?: number }): PropertyDecorator {
   const { minimum, maximum, ...described } = options;
   return checkedProperty({ ...integerWithin(minimum, maximum), forStrings: NOT_QUOTED }, described);
 }
 
-/** true or false. */
+/**
+ * true or false.
+ *
+ * @example `@BooleanProperty({ description: 'Whether it cannot wait.', example: false }) urgent: boolean;`
+ */
 export function BooleanProperty(options: Described & { default?: boolean }): PropertyDecorator {
   const rule: Rule = {
     expected: 'true or false',
@@ -92,7 +105,11 @@ export function BooleanProperty(options: Described & { default?: boolean }): Pro
   return checkedProperty(rule, options);
 }
 
-/** One of a fixed set of strings, compared exactly. */
+/**
+ * One of a fixed set of strings, compared exactly.
+ *
+ * @example `@EnumProperty({ description: 'Its size.', enum: SIZES, enumName: 'Size', enumSchema }) size: string;`
+ */
 export function EnumProperty(options: Described & EnumValues & { default?: string }): PropertyDecorator {
   const { enum: values, ...described } = options;
   const rule: Rule = {
@@ -104,15 +121,20 @@ export function EnumProperty(options: Described & EnumValues & { default?: strin
 }
 
 /**
- * In a path, a query or a form: a decimal integer in the range of int64, without plus sign and leading zeros; the handler gets an
- * exact bigint.
+ * In a path, a query or a form: a decimal int64 without plus sign and leading zeros; the handler gets an exact bigint.
+ *
+ * @example `@Int64Parameter({ description: 'Only orders of this customer.', required: false }) customerId?: bigint;`
  */
 export function Int64Parameter(described: Described): PropertyDecorator {
   const convert = (value: unknown): unknown => (typeof value === 'string' ? (parseInt64(value) ?? value) : value);
   return checkedProperty({ ...INT64, convert }, described);
 }
 
-/** In a path, a query or a form: a decimal integer without sign and leading zeros; the handler gets a number. */
+/**
+ * In a path, a query or a form: a decimal integer without sign and leading zeros; the handler gets a number.
+ *
+ * @example `@IntegerParameter({ description: 'Age in days.', minimum: 1, maximum: 90, default: 7 }) days = 7;`
+ */
 export function IntegerParameter(options: Described & IntegerLimits & { default?: number }): PropertyDecorator {
   const { minimum, maximum, ...described } = options;
   const convert = (value: unknown): unknown =>
@@ -121,8 +143,9 @@ export function IntegerParameter(options: Described & IntegerLimits & { default?
 }
 
 /**
- * A query parameter that only the service itself understands, such as a cursor. The handler checks it; `maxLength` and
- * `pattern`, if given, are for the document.
+ * A query parameter that the handler checks, such as a cursor. `maxLength` and `pattern` are for the document.
+ *
+ * @example `@OpaqueParameter({ description: 'Only visits for this reason.', required: false }) reason?: string;`
  */
 export function OpaqueParameter(options: Described & { maxLength?: number; pattern?: string }): PropertyDecorator {
   const rule: Rule = {

@@ -12,8 +12,7 @@ type MessageClasses = Required<
  * Express sets the prototype of each request and response to `app.request` and `app.response` by `Object.setPrototypeOf`.
  * V8 then discards what it knows about the object's shape, which costs more than all the rest of Express. Here the
  * prototypes of the classes inherit from Express's and become the application's, so Express's assignment changes nothing.
- * All members that Express promises on `req` and `res` exist. If a version of Express sets other prototypes, requests and
- * responses have those, and only cost more.
+ * If a version of Express sets other prototypes, requests and responses have those, and only cost more.
  */
 export function createMessageClasses(app: Express): MessageClasses {
   // Real subclasses, so that V8 knows the object's final size in advance.

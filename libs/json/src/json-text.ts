@@ -18,6 +18,7 @@ interface Shared {
  * Declares that several responses share an array of objects: its text and entity tag are made once. The array and its objects
  * are frozen, so an interceptor that would change them for all responses fails; it may return others.
  *
+ * @example return shared(colours);
  * @param items objects whose members are no objects
  */
 export function shared<Items extends readonly object[]>(items: Items): Items {

@@ -1,8 +1,8 @@
 /**
  * The JSON text (RFC 8259) of a value, by the rules of `JSON.stringify` without indentation, except that a bigint is
  * written as a number with all its digits. So `toJSON` is honoured (dates), undefined, functions and symbols are left
- * out of objects and null in arrays, NaN and the infinities are null, and an unpaired surrogate is escaped.
- * Not supported: boxed primitives (`new Number(1)`), which are written as objects.
+ * out of objects and null in arrays, NaN and the infinities are null, and an unpaired surrogate is escaped. But boxed
+ * primitives (`new Number(1)`) are written as objects.
  *
  * An instance of a class that declares its members (`writeByDeclaration`) is written with exactly these, in their order.
  *

@@ -18,7 +18,11 @@ import { findOperations, handlerKey } from './operations.js';
 
 const TAG_METADATA = 'platform:tag';
 
-/** Puts the operations of a controller under a tag of the document, and describes the tag there. */
+/**
+ * Puts the operations of a controller under a tag of the document, and describes the tag there.
+ *
+ * @example `@Tag('Visits', 'Visits to a veterinarian.') @Controller('visits') class VisitsController`
+ */
 export function Tag(name: string, description: string): ClassDecorator {
   return applyDecorators(ApiTags(name), SetMetadata(TAG_METADATA, { name, description }));
 }

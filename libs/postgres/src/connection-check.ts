@@ -18,11 +18,10 @@ class DatabaseAway extends StartupError {}
  * Connects to the primary. Without this check a start would fail with an error of the pool, which does not name the wrong
  * setting. Replicas are not connected to, because the service must start without them.
  *
- * Waits for an unreachable database, such as during a failover: a start that ends would be delayed further by its
- * process manager. The reason is on standard error.
+ * Waits for an unreachable database, such as during a failover, and prints the reason on standard error.
  *
- * @throws StartupError when the database refuses, or is unreachable for longer than `startTimeoutMs`. It names the
- * setting and what to do, and never the URI: it contains the password
+ * @throws StartupError when the database refuses, or is unreachable for `startTimeoutMs`. It never contains the URI: that
+ * has the password
  */
 export async function checkConnection(config: Config): Promise<void> {
   const { databaseUrl, startTimeoutMs } = config;

@@ -81,8 +81,7 @@ export async function openDatabase(
  * Opens the database for the application, with a schema that this version can run on. MIGRATE_ON_START decides whether
  * pending migrations are applied or refused. `destroy` closes the database.
  *
- * @throws StartupError when the database cannot be reached or opened, its schema is outdated, or it is newer and not
- * backward compatible
+ * @throws StartupError when the database cannot be opened, or its schema is outdated, or newer and not compatible
  */
 export async function openCurrentDatabase(options: DatabaseOptions): Promise<DataSource> {
   const dataSource = await openDataSource(options);

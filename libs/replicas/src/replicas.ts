@@ -90,8 +90,7 @@ const HAS_REPLAYED: Statement = {
 class NotUsable extends Error {}
 
 /**
- * The read replicas. If no replica can serve a read at once and correctly, the primary serves it. So a replica can
- * neither fail a read nor delay it by more than tens of ms.
+ * The read replicas. If no replica can serve a read at once and correctly, the primary serves it, within tens of ms.
  *
  * The read index makes the results current: a replica must have replayed the position of the primary, so that a read
  * there shows everything that was committed before the read arrived. All reads that wait at the same moment share one
@@ -204,8 +203,6 @@ class Replica {
   }
 
   /**
-   * Runs a read.
-   *
    * @param position the position that must be replayed first
    * @param work reads on the connection and releases it
    * @throws any error when the replica is late or fails; `work` may still be running

@@ -29,9 +29,9 @@ export interface Config extends Readonly<Omit<Values, keyof DerivedValues>>, Der
 /* eslint-enable @typescript-eslint/no-unsafe-declaration-merging */
 
 /**
- * Loads the `.env` file of the working directory, if it exists, into the environment. Variables that are set already
- * keep their values.
+ * Loads `.env` of the working directory, if it exists. Variables that are set already keep their values.
  *
+ * @example loadEnvironmentFile(); const config = readConfig();
  * @throws StartupError when the file cannot be read
  */
 export function loadEnvironmentFile(): void {
@@ -46,6 +46,7 @@ export function loadEnvironmentFile(): void {
 /**
  * Reads and validates the settings. A value that is empty or only white space counts as not set.
  *
+ * @example const config = readConfig({ ...process.env, LOG_LEVEL: 'warn' });
  * @throws StartupError that names each wrong setting and what it must be, but not its value, which may be a secret
  */
 export function readConfig(environment: Environment = process.env): Config {

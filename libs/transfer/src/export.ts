@@ -75,7 +75,6 @@ interface Table {
  * Writes all rows of all tables of all schemas, and the states of the sequences, as of one moment. Concurrent changes are not
  * included. Needs the right to read all tables and to use all sequences. Memory is bounded by FETCH_ROWS rows.
  *
- * @param service the version of the service, for the reader of the export
  * @param sharesConnection true: the connection is free between two statements, because requests need the embedded engine's
  *   only connection. The database first copies the rows of the snapshot; requests wait for that
  * @param write takes the text of the export in order, and is awaited

@@ -22,8 +22,7 @@ const RAISED = 'P0001';
  *
  * @param source the bytes of the export
  * @returns the number of imported rows
- * @throws StartupError when the export is damaged or of another schema, the database holds rows, or PostgreSQL refuses;
- *   ApiError UNAVAILABLE; any error of `source`
+ * @throws StartupError when the export is damaged, of another schema, or refused; ApiError UNAVAILABLE; errors of `source`
  */
 export async function importDatabase(dataSource: DataSource, source: AsyncIterable<Buffer>): Promise<number> {
   return withSchemaLock(dataSource, async (queryRunner) => {

@@ -36,9 +36,7 @@ export class Replies {
 
   /**
    * Sends a body with the response's status. Text and bytes are sent unchanged, null and undefined as an empty body, and
-   * everything else as JSON.
-   *
-   * If the handler has set `Content-Type`, `ETag` or `Cache-Control`, they stay, except with an ErrorBody. JSON with
+   * everything else as JSON. If the handler has set `Content-Type`, `ETag` or `Cache-Control`, they stay, except with an ErrorBody. JSON with
    * status 200 to GET or HEAD gets a weak `ETag`. A matching `If-None-Match` turns 200 into 304, and so does
    * `If-Modified-Since` if the response has `Last-Modified`. `setCaching` sets which caches may store the response.
    */

@@ -9,7 +9,7 @@ export const UNSUPPORTED_VERSION = 'The request must be HTTP/1.1 or HTTP/1.0.';
 /**
  * Checks a request before routing: target, HTTP version, transfer coding, and the fields that may be sent only once.
  * Node's parser has already refused everything that is not HTTP syntax (`parser-errors.ts`), with two exceptions, which
- * it hides: it reads several spaces between the parts of the request line as one, and the protocol name RTSP as HTTP.
+ * it hides: it reads several spaces of the request line as one, and the protocol name RTSP as HTTP.
  *
  * @returns the error to answer with, URI_TOO_LONG or BAD_REQUEST; undefined for a valid request
  */

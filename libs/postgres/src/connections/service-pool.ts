@@ -123,8 +123,7 @@ export class ServicePool extends pg.Pool {
    * Must be called immediately before a change is sent. A commit that waits for a synchronous standby ends neither at
    * `statement_timeout` nor when its connection is closed. Without a bound such commits would use up `max_connections`.
    *
-   * @throws ApiError UNAVAILABLE while half as many commits as the pool has connections, and at least two, may wait for a
-   *   synchronous standby
+   * @throws ApiError UNAVAILABLE while half as many commits as the pool has connections, and at least two, may wait so
    */
   admitChange(): void {
     if (this.unanswered >= Math.max(2, this.options.max / 2)) throw tooManyWaiting();

@@ -48,8 +48,7 @@ export type Report = (line: string) => void;
  *   leaves an invalid index. The migration must be able to continue from any of its statements, also after a crash.
  *
  * @returns the names of the applied migrations
- * @throws StartupError when a migration fails (it is rolled back) or leaves an invalid index, or another process migrates for
- *   over 60 s
+ * @throws StartupError when a migration fails (it is rolled back) or leaves an invalid index, or the lock is held for over 60 s
  */
 export async function migrate(dataSource: DataSource, report: Report = () => undefined): Promise<string[]> {
   const known = knownMigrations(dataSource);
@@ -77,8 +76,7 @@ export async function migrate(dataSource: DataSource, report: Report = () => und
  * Reverts the migration that was applied last. Waits for locks as `migrate` does.
  *
  * @returns its name; undefined when none is applied
- * @throws StartupError when the revert fails (it is rolled back), this version does not know the migration, or another
- *   process migrates for over 60 s
+ * @throws StartupError when the revert fails (it is rolled back), the migration is unknown, or the lock is held for over 60 s
  */
 export async function revertLastMigration(
   dataSource: DataSource,

@@ -33,8 +33,7 @@ const SERVER_PROCESS = `
 /**
  * Runs `work`, which changes the schema, under a lock against other processes. `work` must use the connection that holds the
  * lock: PostgreSQL binds an advisory lock to its session, and the embedded engine has no second connection. The statements
- * have no time limit, but wait at most LOCK_TIMEOUT_MS for a lock. SIGTERM and SIGINT end the session, which undoes the
- * transaction; closing the data source waits for that.
+ * wait at most LOCK_TIMEOUT_MS for a lock. SIGTERM and SIGINT end the session, and closing the data source waits for that.
  *
  * @throws StartupError when another process holds the lock for over 60 s, or a signal arrives
  */
