@@ -1,4 +1,6 @@
+import { once } from 'node:events';
 import { mkdtempSync, rmSync } from 'node:fs';
+import { type AddressInfo, createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -313,6 +315,24 @@ test('replicas are not used when the primary acknowledges commits before they ar
   closers.push(close);
   expect(await database.read({ name: '', text: 'SELECT pg_is_in_recovery()' }, [])).toEqual([[false]]);
   expect(replicasOf(database).fallbacks).toBe(1);
+});
+
+test('a replica that is away is tried again, with pauses', async () => {
+  let trials = 0;
+  const away = createServer((socket) => {
+    trials++;
+    socket.destroy();
+  }).listen(0, '127.0.0.1');
+  await once(away, 'listening');
+  const url = on(near).replace(/:\d+\//, `:${(away.address() as AddressInfo).port}/`);
+  const { database, close } = await openReplicas({ DATABASE_REPLICA_URLS: url });
+  expect(await database.read({ name: '', text: 'SELECT pg_is_in_recovery()' }, [])).toEqual([[false]]);
+  await until(() => trials >= 3);
+  const before = trials;
+  await sleep(2_000);
+  expect(trials - before).toBeLessThan(10);
+  await close();
+  away.close();
 });
 
 /** Lists pets, and sometimes creates one, on both instances during a fault of a replica. */

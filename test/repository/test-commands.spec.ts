@@ -28,7 +28,7 @@ function projectsOf(spec: string): string[] {
     .map(({ displayName }) => displayName);
 }
 
-const specs = ['src', 'test'].flatMap((folder) =>
+const specs = ['src', 'libs', 'test'].flatMap((folder) =>
   readdirSync(join(ROOT, folder), { recursive: true, encoding: 'utf8' })
     .filter((path) => /spec\.[^.]+$/.test(path))
     .map((path) => `${folder}/${path}`),
