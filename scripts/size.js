@@ -12,7 +12,7 @@ const BUDGETS = {
   'src and libs: lines': 13_932,
   'src and libs: files': 190,
   'browser: lines': 350,
-  'tests: lines': 23_000,
+  'tests: lines': 22_900,
   settings: 30,
   'names of the package': 60,
   decisions: 40,
