@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import pg from 'pg';
 import { createApiKey, displayedPrefix, hashApiKey } from '../libs/api-keys/src/api-key-format.js';
-import '../src/settings.js';
+import '../src/app.description.js';
 
 /** Settings of PostgreSQL that these functions need. */
 export const UPKEEP_SETTINGS = { shared_preload_libraries: 'pg_stat_statements' };

@@ -28,7 +28,7 @@ const document = run('dist/src/cli.js', ['openapi'], { cwd: tmpdir(), env: {} })
 writeFileSync(join(root, 'openapi.json'), document);
 run('clients/typescript/scripts/generate.js');
 
-const { SETTING_GROUPS } = await import('../dist/libs/settings/src/settings.js');
-writeFileSync(join(root, '.env.example'), environmentExample(SETTING_GROUPS));
+const { SETTINGS } = await import('../dist/src/settings.js');
+writeFileSync(join(root, '.env.example'), environmentExample(SETTINGS));
 const page = join(root, 'docs/operating.md');
-writeFileSync(page, withSettingsTable(readFileSync(page, 'utf8'), SETTING_GROUPS));
+writeFileSync(page, withSettingsTable(readFileSync(page, 'utf8'), SETTINGS));

@@ -50,7 +50,7 @@ function withCalls(text, call) {
 
 async function startService(dataDir) {
   const { createApplication } = await import(`${SERVICE}src/start/start-service.js`);
-  const { readConfig } = await import(`${SERVICE}libs/settings/index.js`);
+  const { readConfig } = await import(`${SERVICE}src/settings.js`);
   const { DATABASE_URL } = process.env;
   const database = DATABASE_URL === undefined ? { DATA_DIR: dataDir } : { DATABASE_URL };
   const app = await createApplication(readConfig({ ...database, BOOTSTRAP_API_KEY: API_KEY }));

@@ -1,5 +1,3 @@
-type Groups = Readonly<
-  Record<string, Readonly<Record<string, { name: string; shown: string; accepts: string; about: string }>>>
->;
-export function environmentExample(groups: Groups): string;
-export function withSettingsTable(page: string, groups: Groups): string;
+type Settings = Readonly<Record<string, { name: string; shown: string; accepts: string; about: string }>>;
+export function environmentExample(settings: Settings): string;
+export function withSettingsTable(page: string, settings: Settings): string;

@@ -1,26 +1,37 @@
-/** `.env.example` and the table of settings in docs/operating.md, made from the declarations of libs/settings/src/settings.ts. */
+/** `.env.example` and the table of settings in docs/operating.md, made from src/settings.ts. */
 
 const HEAD = `\
 # Settings of the Pet Store Service. Copy this file to .env, or set environment variables, which override .env. Settings
 # are read once, at start. A wrong setting stops the start with a message that names it. Each line shows the default.
 `;
 
+/** The titles of `.env.example`, by the first setting below each. */
+const TITLES = {
+  PORT: 'Server',
+  DATABASE_URL: 'Database',
+  BOOTSTRAP_API_KEY: 'API',
+  RATE_LIMIT_PER_MINUTE: 'Limits',
+  SHUTDOWN_DELAY_MS: 'Shutdown',
+  LOG_LEVEL: 'Log, traces and fast paths',
+};
+
+/** The settings that have a variable; a limit has none. */
+function variables(settings) {
+  return Object.values(settings).filter(({ name }) => name !== '');
+}
+
 /** The text of `.env.example`. */
-export function environmentExample(groups) {
-  const sections = Object.entries(groups).map(([title, settings]) => {
-    const entries = Object.values(settings).map(
-      ({ name, shown, accepts, about }) => `\n${comment(`${about} Accepts ${accepts}.`)}#${name}=${shown}\n`,
-    );
-    return `\n# --- ${title} ${'-'.repeat(112 - title.length)}\n${entries.join('')}`;
+export function environmentExample(settings) {
+  const entries = variables(settings).map(({ name, shown, accepts, about }) => {
+    const title = TITLES[name] && `\n# --- ${TITLES[name]} ${'-'.repeat(112 - TITLES[name].length)}\n`;
+    return `${title ?? ''}\n${comment(`${about} Accepts ${accepts}.`)}#${name}=${shown}\n`;
   });
-  return HEAD + sections.join('');
+  return HEAD + entries.join('');
 }
 
 /** A page with the table of settings between its two markers. */
-export function withSettingsTable(page, groups) {
-  const rows = Object.values(groups).flatMap((settings) =>
-    Object.values(settings).map(({ name, shown, accepts }) => [`\`${name}\``, shown && `\`${shown}\``, accepts]),
-  );
+export function withSettingsTable(page, settings) {
+  const rows = variables(settings).map(({ name, shown, accepts }) => [`\`${name}\``, shown && `\`${shown}\``, accepts]);
   const table = [['setting', 'default', 'accepts'], ...rows];
   const widths = [0, 1, 2].map((column) => Math.max(...table.map((row) => row[column].length)));
   const lines = table.map((row) => `| ${row.map((cell, column) => cell.padEnd(widths[column])).join(' | ')} |`);

@@ -1,8 +1,10 @@
 import { existsSync, readFileSync } from 'node:fs';
 import type { LicenseObject } from '@nestjs/swagger';
-import type { Application } from '#settings';
+import { type Application, nameProduct } from '#settings';
 import type { AppOptions } from './app.options.js';
-import './settings.js';
+
+// Before a library shows one of these names.
+nameProduct({ name: 'petstore', command: 'npm run petstore --', apiKeyPrefix: 'pets_' });
 
 const DESCRIPTION = `\
 A catalogue of animals offered in a store: list them, add one, fetch one.

@@ -1,7 +1,7 @@
-import { type DynamicModule, Module, type Type } from '@nestjs/common';
+import { type DynamicModule, Global, Module, type Type } from '@nestjs/common';
 import { APP_FILTER, APP_GUARD, APP_PIPE, DiscoveryModule } from '@nestjs/core';
 import { AuthModule } from '#api-keys';
-import { DeprecationModule } from '#deprecation';
+import { Deprecations } from '#deprecation';
 import { DocsPagesModule } from '#docs-pages';
 import { IdempotencyModule } from '#idempotency';
 import { BodyGuard, InputPipe } from '#input';
@@ -12,19 +12,25 @@ import { OpenApiModule } from '#openapi';
 import { DatabaseModule } from '#postgres';
 import { RateLimitModule } from '#rate-limit';
 import { ReplicasModule } from '#replicas';
-import { type Config, SettingsModule } from '#settings';
+import { Clock } from '#runtime';
+import { Application, Config } from '#settings';
 import { ApiKeyGuard } from './api-key.guard.js';
 import { applicationOf } from './app.description.js';
 import type { AppOptions } from './app.options.js';
+import { DeprecationInterceptor } from './deprecation.interceptor.js';
 import { ErrorFilter } from './error.filter.js';
 import { PetsModule } from './pets/pets.module.js';
+import type { ServiceConfig } from './settings.js';
 
 /** The table of contents: all features, and the libraries. Add a feature after the others. */
+@Global()
 @Module({
   imports: [
     // One feature per line: a merge keeps the lines of both branches (.gitattributes).
     PetsModule,
   ],
+  providers: [Clock],
+  exports: [Application, Clock, Config],
 })
 export class AppModule {
   /**
@@ -33,39 +39,42 @@ export class AppModule {
    * @param config the settings of this process
    * @param options the project's own features, migrations and texts
    */
-  static forRoot(config: Config, options: AppOptions = {}): DynamicModule {
+  static forRoot(config: ServiceConfig, options: AppOptions = {}): DynamicModule {
     // Nest would import the modules returned here before those of @Module, where `nest generate` adds features. Listing
     // the features of @Module again fixes the order.
     const features = Reflect.getMetadata(MODULE_METADATA.IMPORTS, AppModule) as Type[];
-    const application = applicationOf(options);
     const libraries = [
-      SettingsModule.forRoot(config, application),
       ReplicasModule,
       DatabaseModule,
       AuthModule,
-      DeprecationModule,
       IdempotencyModule,
       OpenApiModule,
       DocsPagesModule,
       ObservabilityModule,
     ];
     // Features before the libraries: the router matches routes in this order. RequestModule has no routes.
-    return { module: AppModule, imports: [RequestModule, ...features, ...(options.features ?? []), ...libraries] };
+    const imports = [RequestModule, ...features, ...(options.features ?? []), ...libraries];
+    const application = { provide: Application, useValue: applicationOf(options) };
+    return { module: AppModule, imports, providers: [{ provide: Config, useValue: config }, application] };
   }
 }
 
 /**
- * What every request meets, in this order; the filter sends whatever is thrown. Nest calls global guards and pipes in the
- * order of the modules' imports, and global filters in the opposite order. So the application imports this module
- * first: the API key is checked before the guards of features, and the filters of features come before this one.
+ * What every request meets, in this order; the interceptor only before handlers with `@Deprecated` or `@Stability`; the
+ * filter sends whatever is thrown. Nest calls global guards and pipes in the order of the modules' imports, and global
+ * filters in the opposite order. So the application imports this module first: the API key is checked before the guards
+ * of features, and the filters of features come before this one.
  */
+@Global()
 @Module({
   imports: [DiscoveryModule, KeyUsageModule, RateLimitModule],
   providers: [
     { provide: APP_FILTER, useClass: ErrorFilter },
     { provide: APP_GUARD, useClass: ApiKeyGuard },
     { provide: APP_GUARD, useClass: BodyGuard },
+    { provide: Deprecations, useClass: DeprecationInterceptor },
     { provide: APP_PIPE, useClass: InputPipe },
   ],
+  exports: [Deprecations],
 })
 export class RequestModule {}

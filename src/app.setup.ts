@@ -8,6 +8,7 @@ import { callHandlersDirectly } from '#nest-speed';
 import { LOGGER, NestLogger } from '#observability';
 import { OpenApiDocument } from '#openapi';
 import { Config, URI_VERSIONS } from '#settings';
+import type { ServiceConfig } from './settings.js';
 
 /** Options for creating the Nest application, in main.ts and in every test. */
 export const APPLICATION_OPTIONS: NestApplicationOptions = {
@@ -22,7 +23,7 @@ const CORS_MAX_AGE = 3600;
 
 /** Configures the Nest application before it listens, in main.ts and in every test. */
 export function setUpApplication(app: INestApplication): void {
-  const { corsOrigins, fastPaths } = app.get(Config);
+  const { corsOrigins, fastPaths } = app.get<ServiceConfig>(Config);
   app.useLogger(new NestLogger(app.get<Logger>(LOGGER)));
   (app.getHttpAdapter().getInstance() as Express).set('query parser', parseQuery);
   app.enableVersioning(URI_VERSIONS);

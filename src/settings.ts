@@ -1,3 +1,76 @@
-import { nameProduct } from '#settings';
+import { API_KEY_SETTINGS } from '#api-keys';
+import { connectionsBeside, DRAIN_SETTINGS, REQUEST_LOG_SETTINGS, SERVER_SETTINGS } from '#http';
+import { BODY_SETTINGS } from '#input';
+import { LOG_SETTINGS } from '#observability';
+import { DOCUMENT_SETTINGS } from '#openapi';
+import { DATABASE_SETTINGS, EMBEDDED_SETTINGS, POOL_SETTINGS, STATEMENT_SETTINGS } from '#postgres';
+import { PROCESS_SETTINGS } from '#processes';
+import { RATE_LIMIT_SETTINGS } from '#rate-limit';
+import { REPLICA_SETTINGS } from '#replicas';
+import type { Environment, SettingsOf } from '#settings';
+import { Config, flag, integer, optional, parseList, readSettings, text } from '#settings';
+import { TRACING_SETTINGS } from '#tracing';
+import { DEPRECATION_SETTINGS } from './deprecation.interceptor.js';
 
-nameProduct({ name: 'petstore', command: 'npm run petstore --', apiKeyPrefix: 'pets_' });
+/** All settings, in the order of `.env.example`, by the member of `ServiceConfig` that has the value. */
+export const SETTINGS = {
+  port: integer('PORT', 3_000, [0, 65_535], 'TCP port to listen on; 0 lets the system choose.'),
+  host: text(
+    'HOST',
+    '0.0.0.0',
+    'an address of this machine',
+    'Address to listen on. The default is all IPv4 addresses, so that the service works in a container.',
+  ),
+  ...PROCESS_SETTINGS,
+  ...DATABASE_SETTINGS,
+  ...EMBEDDED_SETTINGS,
+  ...POOL_SETTINGS,
+  ...REPLICA_SETTINGS,
+  ...STATEMENT_SETTINGS,
+  ...API_KEY_SETTINGS,
+  ...DOCUMENT_SETTINGS,
+  corsOrigins: optional(
+    'CORS_ORIGINS',
+    'origins such as https://app.example.com, separated by commas: in lower case, without wildcard, default port, path or ' +
+      'slash at the end',
+    'Origins whose pages may call the API from a browser (CORS), separated by commas. Not set: none.',
+    // As browsers send it (RFC 6454, section 6.2); any other would never match.
+    parseList((text) => /^https?:\/\/[^*]+$/.test(text) && URL.canParse(text) && new URL(text).origin === text),
+    [] as string[],
+  ),
+  ...DEPRECATION_SETTINGS,
+  ...RATE_LIMIT_SETTINGS,
+  ...BODY_SETTINGS,
+  ...SERVER_SETTINGS,
+  ...DRAIN_SETTINGS,
+  ...LOG_SETTINGS,
+  ...REQUEST_LOG_SETTINGS,
+  ...TRACING_SETTINGS,
+  fastPaths: flag(
+    'FAST_PATHS',
+    ['on', 'off'],
+    true,
+    'Code that replaces work of Node.js, Nest, Express or pg for speed alone. Switch it off when the service misbehaves ' +
+      'after an upgrade.',
+    'on',
+  ),
+};
+
+/** The settings of one process. Libraries inject their own by `Config`. */
+export type ServiceConfig = Config & SettingsOf<typeof SETTINGS>;
+
+/**
+ * Reads and validates the settings of an environment, by default of this process.
+ *
+ * @example const config = readConfig({ ...process.env, LOG_LEVEL: 'warn' });
+ * @throws StartupError that names each wrong setting and what it must be
+ */
+export function readConfig(environment?: Environment): ServiceConfig {
+  const settings = readSettings(SETTINGS, environment);
+  const { databasePoolSize, databaseReplicaUrls, maxConnections, port, productionBaseUrl } = settings;
+  const others = {
+    maxConnections: connectionsBeside(databasePoolSize * (1 + databaseReplicaUrls.length), maxConnections),
+    publicBaseUrl: productionBaseUrl ?? `http://localhost:${port || 3000}/v1`,
+  };
+  return Object.freeze(Object.assign(new Config(), settings, others));
+}

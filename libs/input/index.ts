@@ -1,4 +1,4 @@
-export { BodyGuard } from './src/body.guard.js';
+export { BODY_SETTINGS, BodyGuard } from './src/body.guard.js';
 export { type Handler, queryClassOf } from './src/handler-parameters.js';
 export { InputPipe, parseQuery } from './src/input.pipe.js';
 export { PathId } from './src/path-id.decorator.js';

@@ -1,4 +1,4 @@
-export { createLogger, LOGGER, NestLogger } from './src/logger.js';
+export { createLogger, LOG_SETTINGS, LOGGER, NestLogger } from './src/logger.js';
 export { Metrics, registerMetric } from './src/metrics.js';
 export { ObservabilityModule } from './src/observability.module.js';
 export { GROUP_SCRAPE } from './src/metrics.controller.js';

@@ -1,4 +1,6 @@
 export { answerTimeoutMs, directly, serverConnectionSettings } from './src/connection-settings.js';
+export { DATABASE_SETTINGS, EMBEDDED_SETTINGS, POOL_SETTINGS, STATEMENT_SETTINGS } from './src/connection-settings.js';
+export { parseDatabaseUri, type PostgresConfig, POSTGRESQL_URI } from './src/connection-settings.js';
 export {
   databaseFault,
   isConnectionFailure,

@@ -1,1 +1,1 @@
-export { ProcessGroup } from './src/process-group.js';
+export { PROCESS_SETTINGS, ProcessGroup } from './src/process-group.js';

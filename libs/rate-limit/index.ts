@@ -1,2 +1,2 @@
 export { RateLimitModule } from './src/rate-limit.module.js';
-export { RateLimiter } from './src/rate-limiter.js';
+export { RATE_LIMIT_SETTINGS, RateLimiter } from './src/rate-limiter.js';

@@ -1,4 +1,5 @@
 export { Application, BASE_PATH, type MigrationSource, type TypeOrmOptions, URI_VERSIONS } from './src/application.js';
-export { Config, loadEnvironmentFile, readConfig } from './src/config.js';
-export { SettingsModule } from './src/settings.module.js';
+export { Config, loadEnvironmentFile, readSettings } from './src/config.js';
+export { choice, flag, integer, limit, milliseconds, optional, parseList, text } from './src/setting.js';
+export type { Environment, Setting, SettingsOf } from './src/setting.js';
 export { nameProduct, product, type Product } from './src/product.js';

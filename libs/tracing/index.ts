@@ -1,1 +1,1 @@
-export { startTracing } from './src/tracing.js';
+export { startTracing, TRACING_SETTINGS } from './src/start-tracing.js';

@@ -2,7 +2,7 @@ import type { DataSource } from 'typeorm';
 import type { ApiKeysService } from '#api-keys';
 import type { KeyUsage } from '#key-usage';
 import type { OpenApiDocument } from '#openapi';
-import { type Application, readConfig } from '#settings';
+import type { Application } from '#settings';
 import { applicationOf } from '../app.description.js';
 import type { AppOptions } from '../app.options.js';
 
@@ -61,9 +61,7 @@ export class OwnContext implements CommandContext {
 
   async withKeys<Result>(work: KeyWork<Result>): Promise<Result> {
     const { keysOfDatabase } = await import('./without-service.js');
-    return this.withDatabase('current', (dataSource) =>
-      work(...keysOfDatabase(dataSource, readConfig(), this.application)),
-    );
+    return this.withDatabase('current', (dataSource) => work(...keysOfDatabase(dataSource, this.application)));
   }
 
   async withDatabase<Result>(
@@ -72,6 +70,7 @@ export class OwnContext implements CommandContext {
   ): Promise<Result> {
     const { Logger } = await import('@nestjs/common');
     const { openDatabase } = await import('#postgres');
+    const { readConfig } = await import('../settings.js');
     // Nest's logger would print warnings to standard output, which is for results, such as a new key.
     const warn = (message: string): void => this.tell(`petstore: ${message}\n`);
     Logger.overrideLogger({ log: warn, warn, error: warn });
@@ -85,6 +84,6 @@ export class OwnContext implements CommandContext {
 
   async document(): Promise<OpenApiDocument> {
     const { describeApplication } = await import('./without-service.js');
-    return describeApplication(readConfig(), this.options);
+    return describeApplication(this.options);
   }
 }

@@ -3,7 +3,6 @@ import { once } from 'node:events';
 import { type IncomingMessage, request } from 'node:http';
 import { connectToOwner } from '#embedded-postgres';
 import { StartupError } from '#errors';
-import { readConfig } from '#settings';
 import type { CommandContext } from './context.js';
 import { printableLines } from './terminal.js';
 
@@ -22,8 +21,10 @@ const IN_SERVICE = new Set<string | undefined>(['deprecations', 'keys', 'seed'])
 
 /** Returns when this process must run the command. Throws CommanderError with the exit code when the service has run it. */
 export async function runInsteadInService(context: CommandContext, words: readonly string[]): Promise<void> {
+  if (!IN_SERVICE.has(words[0])) return;
+  const { readConfig } = await import('../settings.js');
   const { databaseUrl, dataDir } = readConfig();
-  if (databaseUrl !== undefined || !IN_SERVICE.has(words[0])) return;
+  if (databaseUrl !== undefined) return;
   const decoder = new TextDecoder();
   const print = (bytes: Buffer): void => context.print(printableLines(decoder.decode(bytes, { stream: true })));
   const end = await runInService(dataDir, words, print);

@@ -2,7 +2,6 @@ import type { Command } from 'commander';
 import { createReadStream, rmSync } from 'node:fs';
 import { open, rm } from 'node:fs/promises';
 import { StartupError } from '#errors';
-import { readConfig } from '#settings';
 import type { CommandContext } from './context.js';
 import { runInService } from './service-client.js';
 import { showProgress } from './terminal.js';
@@ -43,6 +42,7 @@ export function addTransferCommands(program: Command, context: CommandContext): 
 /** Exports the database, in the service that runs on the embedded one if there is one. Returns a message. */
 async function exportAll(context: CommandContext, write: Write): Promise<string> {
   const isService = context.pause !== undefined;
+  const { readConfig } = await import('../settings.js');
   const { databaseUrl, dataDir } = readConfig();
   if (!isService && databaseUrl === undefined) {
     const end = await runInService(dataDir, ['export', '--to', STANDARD_STREAM], write);

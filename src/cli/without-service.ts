@@ -7,13 +7,14 @@ import { KeyUsage } from '#key-usage';
 import { OpenApiDocument } from '#openapi';
 import { Database } from '#postgres';
 import { Clock } from '#runtime';
-import { type Application, type Config, URI_VERSIONS } from '#settings';
+import { type Application, URI_VERSIONS } from '#settings';
 import { applicationOf } from '../app.description.js';
 import { AppModule } from '../app.module.js';
 import type { AppOptions } from '../app.options.js';
+import { readConfig } from '../settings.js';
 
 /** Makes the OpenAPI document of the application. It needs no database: in preview mode Nest runs no constructor. */
-export async function describeApplication(config: Config, options: AppOptions = {}): Promise<OpenApiDocument> {
+export async function describeApplication(options: AppOptions = {}, config = readConfig()): Promise<OpenApiDocument> {
   const app: INestApplication = await NestFactory.create(
     AppModule.forRoot(config, options),
     new PlatformExpressAdapter(config),
@@ -28,12 +29,8 @@ export async function describeApplication(config: Config, options: AppOptions = 
 }
 
 /** The API keys of an open database, and their usage, without Nest. */
-export function keysOfDatabase(
-  dataSource: DataSource,
-  config: Config,
-  application: Application,
-): [ApiKeysService, KeyUsage] {
-  const database = new Database(dataSource, config);
+export function keysOfDatabase(dataSource: DataSource, application: Application): [ApiKeysService, KeyUsage] {
+  const database = new Database(dataSource, readConfig());
   const clock = new Clock();
   const apiKeys = new ApiKeysService(database, new ApiKeyVerifier(database, clock), clock, application);
   return [apiKeys, new KeyUsage(database, clock)];

@@ -8,13 +8,15 @@ import { StartupError } from '#errors';
 import { PlatformExpressAdapter } from '#http';
 import { ProcessGroup } from '#processes';
 import { onStopSignal } from '#runtime';
-import { type Application, BASE_PATH, type Config, loadEnvironmentFile, readConfig } from '#settings';
+import { type Application, BASE_PATH, loadEnvironmentFile } from '#settings';
+import { startTracing } from '#tracing';
 import { applicationOf } from '../app.description.js';
 import { AppModule } from '../app.module.js';
 import type { ServiceOptions } from '../app.options.js';
 import { APPLICATION_OPTIONS, setUpApplication } from '../app.setup.js';
 import { ServiceCommands } from '../cli/service-commands.js';
 import { failureText } from '../cli/failure-text.js';
+import { readConfig, type ServiceConfig } from '../settings.js';
 
 /** Time in ms that modules have to close after the last connection, which includes running statements. */
 const CLOSE_TIMEOUT_MS = 3_000;
@@ -46,7 +48,7 @@ export async function startService(options: ServiceOptions = {}): Promise<void> 
  * @example const app = await createApplication(readConfig(), { features: [OrdersModule] });
  * @throws StartupError when the database cannot be opened, or a module or call of the project cannot be supported
  */
-export async function createApplication(config: Config, options: ServiceOptions = {}): Promise<NestApplication> {
+export async function createApplication(config: ServiceConfig, options: ServiceOptions = {}): Promise<NestApplication> {
   const app = await NestFactory.create<NestApplication>(
     AppModule.forRoot(config, options),
     new PlatformExpressAdapter(config),
@@ -63,7 +65,7 @@ export async function createApplication(config: Config, options: ServiceOptions 
 }
 
 /** Fails at once when PORT is in use: to open the database takes seconds. */
-async function checkAddress({ host, port }: Config): Promise<void> {
+async function checkAddress({ host, port }: ServiceConfig): Promise<void> {
   const probe = createServer().listen(port, host);
   await once(probe, 'listening').catch(({ code, message }: NodeJS.ErrnoException) => {
     const inUse = `Port ${port} is in use. Stop the process that uses it, or set PORT to a free one.`;
@@ -74,10 +76,9 @@ async function checkAddress({ host, port }: Config): Promise<void> {
 }
 
 /** Serves requests in this process until a signal stops it. */
-async function serve(config: Config, options: ServiceOptions): Promise<void> {
-  // Before the database is opened, so that all statements are traced. Not loaded without a collector.
-  const tracing = config.otlpEndpoint === undefined ? undefined : await import('#tracing');
-  const stopTracing = tracing?.startTracing();
+async function serve(config: ServiceConfig, options: ServiceOptions): Promise<void> {
+  // Before the database is opened, so that all statements are traced.
+  const stopTracing = await startTracing(config.otlpEndpoint);
   const app = await createApplication(config, options);
   await app.listen(config.port, config.host);
 
@@ -101,7 +102,7 @@ async function serve(config: Config, options: ServiceOptions): Promise<void> {
  * Drains the server and closes the application on SIGTERM or SIGINT, and in a worker when the primary process is gone.
  * Shutdown hooks of modules get the signal. The exit code is 0, or 1 when closing fails or takes too long.
  */
-function stopOnSignal(config: Config, close: (signal?: NodeJS.Signals) => Promise<void>): void {
+function stopOnSignal(config: ServiceConfig, close: (signal?: NodeJS.Signals) => Promise<void>): void {
   let stopping = false;
   const stop = (signal?: NodeJS.Signals): void => {
     stopping = true;
@@ -133,7 +134,7 @@ function stopOnSignal(config: Config, close: (signal?: NodeJS.Signals) => Promis
  * The text on the console after a start, in lines of at most 80 columns: the address of the service, the first API key if
  * one was made, with a command to try it, and where the documentation is.
  */
-function welcome(application: Application, config: Config, port: number, firstKey?: string): string {
+function welcome(application: Application, config: ServiceConfig, port: number, firstKey?: string): string {
   const address = `http://localhost:${port}`;
   const base = `${address}${BASE_PATH}`;
   const interfaces = config.host === '0.0.0.0' || config.host === '::' ? ' (all interfaces)' : '';

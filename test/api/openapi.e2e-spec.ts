@@ -10,7 +10,7 @@ import { Public, RequireScopes } from '#api-keys';
 import { Deprecated, Stability } from '#deprecation';
 import { defineError, errorCatalogue, FailsWith } from '#errors';
 import { IntegerParameter, TextProperty } from '#input';
-import { readConfig } from '#settings';
+import { readConfig } from '../../src/settings.js';
 import { describeApplication } from '../../src/cli/without-service.js';
 import { createTestApp, type TestApp } from '../support/app.js';
 import type { HttpAnswer } from '../support/http-client.js';
@@ -130,7 +130,7 @@ describe('the document', () => {
       ],
     ],
   ])('has exactly the servers of %j', async (settings, servers) => {
-    const document = await describeApplication(readConfig(settings));
+    const document = await describeApplication({}, readConfig(settings));
     const described = (JSON.parse(document.json) as OpenApi).servers;
     expect(described.map(({ url, description }) => [url, description])).toEqual(servers);
   });

@@ -1,7 +1,7 @@
 import { tmpdir } from 'node:os';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { createApiKey } from '../../libs/api-keys/src/api-key-format.js';
-import '../../src/settings.js';
+import '../../src/app.description.js';
 import { createTestApp } from '../support/app.js';
 import { report } from '../support/figures.js';
 import { Load, type LoadRequest, percentile, tally } from '../support/load.js';

@@ -8,10 +8,11 @@ import { PlatformExpressAdapter } from '#http';
 import { LOGGER } from '#observability';
 import { Database, openDatabase } from '#postgres';
 import { Clock } from '#runtime';
-import { Config, readConfig } from '#settings';
+import { Config } from '#settings';
 import { AppModule } from '../../src/app.module.js';
 import type { ServiceOptions } from '../../src/app.options.js';
 import { APPLICATION_OPTIONS, setUpApplication } from '../../src/app.setup.js';
+import { readConfig, type ServiceConfig } from '../../src/settings.js';
 import type { LoggableError } from '../../libs/observability/src/loggable.js';
 import { type HttpAnswer, HttpClient } from '../support/http-client.js';
 import { MemoryLog } from '../support/memory-log.js';
@@ -21,7 +22,7 @@ import type { TestDatabase } from './test-database.js';
 /** The service as `startService` starts it, with its own database, on a free port. */
 export interface TestApp {
   readonly nest: INestApplication;
-  readonly config: Config;
+  readonly config: ServiceConfig;
   readonly database: TestDatabase;
   /** `http://127.0.0.1:<port>` */
   readonly origin: string;
@@ -54,8 +55,8 @@ export interface TestApp {
 export interface StartOptions extends ServiceOptions {
   /** Settings besides those of the database, as environment variables. The environment of the process is not read. */
   readonly settings?: Readonly<Record<string, string>>;
-  /** Members of `Config` that are no settings, such as time limits that a test shortens. */
-  readonly limits?: Partial<Config>;
+  /** Members of `ServiceConfig` that are no settings, such as time limits that a test shortens. */
+  readonly limits?: Partial<ServiceConfig>;
   /**
    * Replaces providers, guards, pipes or modules before the application is made, as Nest's own tests do:
    * `(module) => module.overrideProvider(Payments).useValue(fake)`.
@@ -104,7 +105,7 @@ export async function startTestApp(
   const owner = ownerOf(database, nest);
   return {
     nest,
-    config: nest.get(Config),
+    config,
     database,
     origin,
     port,

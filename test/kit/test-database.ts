@@ -3,10 +3,11 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { migrate, openDatabase } from '#postgres';
-import { type MigrationSource, readConfig } from '#settings';
+import type { MigrationSource } from '#settings';
 import { administer } from '../support/postgresql-database.js';
 import { createDatabaseWithRoles } from '../support/postgresql-roles.js';
-import '../../src/settings.js';
+import '../../src/app.description.js';
+import { readConfig } from '../../src/settings.js';
 
 /** A database for one test file. */
 export interface TestDatabase {

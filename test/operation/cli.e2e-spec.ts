@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { parse } from 'yaml';
 import { openDatabase } from '#postgres';
-import { readConfig } from '#settings';
+import { readConfig } from '../../src/settings.js';
 import {
   createEmptyTestDatabase,
   createTestDatabase,

@@ -4,7 +4,7 @@ import { connect, type Socket } from 'node:net';
 import { ApiKeysService, RequireScopes } from '#api-keys';
 import { KeyUsage } from '#key-usage';
 import { Database } from '#postgres';
-import type { Config } from '#settings';
+import type { ServiceConfig } from '../../src/settings.js';
 import { createTestApp, type TestApp } from '../support/app.js';
 
 /* The metrics that operators need in an emergency: a test causes what a metric counts, and the next scrape shows it. */
@@ -58,7 +58,7 @@ class GatedModule {}
 /** Starts an application; `scrape` requests its /metrics as a client of its own. */
 async function start(
   settings: Record<string, string> = {},
-  limits: Partial<Config> = {},
+  limits: Partial<ServiceConfig> = {},
 ): Promise<{ app: TestApp; gate: Gate; scrape: () => Promise<string> }> {
   const app = await createTestApp({ features: [GatedModule], settings, limits });
   const keys = app.nest.get(ApiKeysService);

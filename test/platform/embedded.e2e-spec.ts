@@ -2,7 +2,7 @@ import { mkdir, readdir, rm, stat, symlink, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { DataSource } from 'typeorm';
 import { StartupError } from '#errors';
-import { readConfig } from '#settings';
+import { readConfig } from '../../src/settings.js';
 import { dataSourceOptions, openCurrentDatabase } from '../../libs/postgres/src/data-source.js';
 import { createEmptyTestDatabase, createTestDatabase, type TestDatabase } from '../support/database.js';
 import { giveAway } from '../support/foreign-files.js';

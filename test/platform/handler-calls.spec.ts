@@ -45,7 +45,7 @@ import { catchError, map, type Observable, of } from 'rxjs';
 import { PlatformExpressAdapter } from '#http';
 import { DirectInterceptor } from '#internals';
 import { callHandlersDirectly } from '#nest-speed';
-import { readConfig } from '#settings';
+import { readConfig } from '../../src/settings.js';
 import { APPLICATION_OPTIONS } from '../../src/app.setup.js';
 import { importNestInternals } from '../../libs/nest-speed/src/nest-internals.js';
 import { type HttpCall, HttpClient } from '../support/http-client.js';

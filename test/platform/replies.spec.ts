@@ -4,7 +4,7 @@ import type { Response } from 'express';
 import type { Server } from 'node:http';
 import { type AddressInfo, connect } from 'node:net';
 import { PlatformExpressAdapter } from '#http';
-import { readConfig } from '#settings';
+import { readConfig } from '../../src/settings.js';
 import { ErrorFilter } from '../../src/error.filter.js';
 
 @Controller()

@@ -3,7 +3,7 @@ import { createHash } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { DataSource } from 'typeorm';
 import { openDatabase } from '#postgres';
-import { readConfig } from '#settings';
+import { readConfig } from '../../src/settings.js';
 import { exportDatabase, importDatabase } from '#transfer';
 import { createTestApp } from '../support/app.js';
 import { createTestDatabase, engine, type TestDatabase } from '../support/database.js';

@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { connect } from 'node:net';
 import { createApiKey } from '../../libs/api-keys/src/api-key-format.js';
-import '../../src/settings.js';
+import '../../src/app.description.js';
 import type { LoadRequest, Outcome } from '../support/load.js';
 
 /** Wrong responses that are kept for display; further ones are only counted. */

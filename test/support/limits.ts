@@ -1,7 +1,7 @@
-import type { LIMITS } from '../../libs/settings/src/limits.js';
+import type { ServiceConfig } from '../../src/settings.js';
 
 /** Environment variables that change limits, which are no settings, of a process that a test starts. */
-export function limits(changed: Partial<typeof LIMITS>): Record<string, string> {
+export function limits(changed: Partial<ServiceConfig>): Record<string, string> {
   return {
     NODE_OPTIONS: `--import=${new URL('apply-limits.js', import.meta.url).href}`,
     TEST_LIMITS: JSON.stringify(changed),

@@ -1,8 +1,9 @@
-import { Injectable, Logger, type OnApplicationBootstrap, type OnApplicationShutdown } from '@nestjs/common';
+import { Inject, Injectable, Logger, type OnApplicationBootstrap, type OnApplicationShutdown } from '@nestjs/common';
 import { once } from 'node:events';
 import { setTimeout as sleep } from 'node:timers/promises';
 import pg from 'pg';
 import { hangUp } from '#internals';
+import type { PostgresConfig } from '#postgres';
 import { Config, product } from '#settings';
 import { ApiKeyVerifier, KEY_TIME_TO_LIVE_MS } from './api-key.verifier.js';
 
@@ -30,7 +31,7 @@ export class ApiKeyChanges implements OnApplicationBootstrap, OnApplicationShutd
   private listening: Promise<void> | undefined;
 
   constructor(
-    private readonly config: Config,
+    @Inject(Config) private readonly config: PostgresConfig,
     private readonly verifier: ApiKeyVerifier,
   ) {}
 

@@ -1,12 +1,22 @@
-import { Global, Module, type OnApplicationBootstrap } from '@nestjs/common';
+import { Global, Inject, Module, type OnApplicationBootstrap } from '@nestjs/common';
 import { DiscoveryModule } from '@nestjs/core';
-import { Config } from '#settings';
+import { Config, optional, type SettingsOf } from '#settings';
 import { ApiKeyChanges } from './api-key-changes.js';
 import { ApiKeyVerifier } from './api-key.verifier.js';
 import { ApiKeysService } from './api-keys.service.js';
 import { Authenticators } from './authenticator.js';
 import { EventStreams } from './event-streams.js';
 import { OperationRegistry } from './operation-registry.js';
+
+export const API_KEY_SETTINGS = {
+  bootstrapApiKey: optional(
+    'BOOTSTRAP_API_KEY',
+    '20 to 255 characters of A-Z a-z 0-9 - . _ ~ + / (and = at the end)',
+    'An API key that the start creates if it does not exist.',
+    // b64token of RFC 6750, section 2.1.
+    (text) => (/^(?=.{20,255}$)[A-Za-z0-9\-._~+/]+=*$/.test(text) ? text : undefined),
+  ),
+};
 
 /** API keys, and the operations that they open. */
 @Global()
@@ -17,7 +27,7 @@ import { OperationRegistry } from './operation-registry.js';
 })
 export class AuthModule implements OnApplicationBootstrap {
   constructor(
-    private readonly config: Config,
+    @Inject(Config) private readonly config: SettingsOf<typeof API_KEY_SETTINGS>,
     private readonly apiKeys: ApiKeysService,
   ) {}
 

@@ -1,14 +1,12 @@
 import { applyDecorators, SetMetadata, UseInterceptors } from '@nestjs/common';
 import { INTERCEPTORS_METADATA } from '#internals';
-import { DeprecationInterceptor, STABILITY_METADATA } from './deprecation.interceptor.js';
-import { type Deprecation, DEPRECATION_METADATA } from './deprecations.js';
+import { DecoratedInterceptor, type Deprecation, DEPRECATION_METADATA, STABILITY_METADATA } from './deprecations.js';
 
 /** Adds the interceptor to a handler once: it serves both decorators. */
 const announce: MethodDecorator = (prototype, name, descriptor) => {
   const handler = descriptor.value as object;
   const interceptors = (Reflect.getMetadata(INTERCEPTORS_METADATA, handler) ?? []) as unknown[];
-  if (!interceptors.includes(DeprecationInterceptor))
-    UseInterceptors(DeprecationInterceptor)(prototype, name, descriptor);
+  if (!interceptors.includes(DecoratedInterceptor)) UseInterceptors(DecoratedInterceptor)(prototype, name, descriptor);
 };
 
 /**

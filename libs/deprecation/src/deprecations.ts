@@ -1,10 +1,10 @@
 import { type ExecutionContext, Injectable } from '@nestjs/common';
-import type { Request } from 'express';
-import { ApiError, OPERATION_REMOVED } from '#errors';
-import { Config } from '#settings';
+import { DirectInterceptor } from '#internals';
+import { product } from '#settings';
 
-/** The Reflect metadata key of a handler's Deprecation. */
+/** The Reflect metadata keys of a handler's Deprecation and stability. */
 export const DEPRECATION_METADATA = 'platform:deprecation';
+export const STABILITY_METADATA = 'platform:stability';
 
 /** The announced end of an operation. */
 export interface Deprecation {
@@ -23,42 +23,28 @@ export function removalMessage({ sunset, replacement }: Deprecation): string {
   return `This operation was removed on ${sunset.toISOString().slice(0, 10)}. ${replacement}`;
 }
 
-/** A Deprecation with the values of its header fields. */
-interface Announcement extends Deprecation {
-  readonly headers: Readonly<Record<'Deprecation' | 'Sunset' | 'Link', string>>;
+/** The header field of `@Stability`. */
+export function stabilityField(): string {
+  return product().name.replace(/^./, (letter) => letter.toUpperCase()) + '-Stability';
 }
 
-/** The deprecations of handlers, by `@Deprecated`. */
+/** The application's interceptor of handlers with `@Deprecated` or `@Stability`. */
+export abstract class Deprecations extends DirectInterceptor {
+  /** @throws ApiError OPERATION_REMOVED from the sunset of a handler on, if it has one and AFTER_SUNSET is not `serve` */
+  abstract refuseRemoved(execution: ExecutionContext): unknown;
+}
+
+/**
+ * Calls the application's interceptor where a decorator asks for it. A global interceptor would make Nest begin every
+ * event stream before its handler has decided.
+ */
 @Injectable()
-export class Deprecations {
-  /** By operation. */
-  private readonly announcements = new Map<string, Announcement>();
-
-  constructor(private readonly config: Config) {}
-
-  /** The deprecation of the handler of a request, which must have one. */
-  of(execution: ExecutionContext): Announcement {
-    const operation = execution.getArgByIndex<Request>(0).context.operation as string;
-    let announcement = this.announcements.get(operation);
-    if (!announcement) {
-      const deprecation = Reflect.getMetadata(DEPRECATION_METADATA, execution.getHandler()) as Deprecation;
-      const { publicBaseUrl } = this.config;
-      const page = `${new URL(publicBaseUrl).origin}/docs/deprecations#${operation}`;
-      const headers = {
-        Deprecation: `@${Math.floor(deprecation.since.getTime() / 1000)}`,
-        Sunset: deprecation.sunset.toUTCString(),
-        Link: `<${publicBaseUrl}${deprecation.successor}>; rel="successor-version", <${page}>; rel="deprecation"; type="text/html"`,
-      };
-      this.announcements.set(operation, (announcement = { ...deprecation, headers }));
-    }
-    return announcement;
+export class DecoratedInterceptor extends DirectInterceptor {
+  constructor(private readonly deprecations: Deprecations) {
+    super();
   }
 
-  /** @throws ApiError OPERATION_REMOVED from the sunset on, unless AFTER_SUNSET is `serve` */
-  refuseRemoved(execution: ExecutionContext): void {
-    const deprecation = this.of(execution);
-    const { now } = execution.getArgByIndex<Request>(0).context;
-    if (this.config.afterSunset === 'serve' || now < deprecation.sunset.getTime()) return;
-    throw new ApiError(OPERATION_REMOVED, removalMessage(deprecation), deprecation.headers);
+  override before(execution: ExecutionContext): void {
+    this.deprecations.before(execution);
   }
 }

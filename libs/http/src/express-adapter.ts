@@ -4,7 +4,6 @@ import express, { type Express, type Request, type Response } from 'express';
 import { type Server, ServerResponse } from 'node:http';
 import { ApiError, BAD_REQUEST, EXPECTATION_FAILED, ROUTE_NOT_FOUND, toApiError } from '#errors';
 import { activeTrace } from '#runtime';
-import type { Config } from '#settings';
 import { BodyReader, continueWhenRead } from './body-reader.js';
 import { Connections } from './connections/connections.js';
 import { Drain } from './connections/drain.js';
@@ -20,7 +19,7 @@ import {
 } from './requests/request-context.js';
 import { RequestsInFlight } from './requests/requests-in-flight.js';
 import { LISTEN_BACKLOG } from './requests/server-limits.js';
-import { createHttpServer } from './http-server.js';
+import { createHttpServer, type HttpConfig } from './http-server.js';
 import { answerBehindCors, answerUnmatchedRoutes } from './unmatched-routes.js';
 
 /** Receives every response, for the log and the metrics. Its methods must not throw. */
@@ -59,7 +58,7 @@ export class PlatformExpressAdapter extends ExpressAdapter {
   /** Listener of every response; `this` is the response. */
   private readonly onClose: (this: Response) => void;
 
-  constructor(private readonly config: Config) {
+  constructor(private readonly config: HttpConfig) {
     const app = express();
     app.set('case sensitive routing', true);
     app.set('strict routing', true);

@@ -2,23 +2,29 @@ import type { Express } from 'express';
 import { createServer, IncomingMessage, type Server } from 'node:http';
 import { Socket } from 'node:net';
 import { createMessageClasses } from '#internals';
-import type { Config } from '#settings';
+import type { Config, SettingsOf } from '#settings';
 import { answeringOn } from './connections/connections.js';
+import type { DRAIN_SETTINGS } from './connections/drain.js';
 import { announcesBody } from './requests/request-checks.js';
-import { MAX_HEADER_BYTES, TIMEOUT_CHECK_INTERVAL_MS } from './requests/server-limits.js';
+import type { REQUEST_LOG_SETTINGS } from './requests/request-context.js';
+import { MAX_HEADER_BYTES, type SERVER_SETTINGS, TIMEOUT_CHECK_INTERVAL_MS } from './requests/server-limits.js';
+
+/** The settings of this library. */
+export type HttpConfig = Pick<Config, 'fastPaths'> &
+  SettingsOf<typeof SERVER_SETTINGS & typeof DRAIN_SETTINGS & typeof REQUEST_LOG_SETTINGS>;
 
 /**
  * Creates the HTTP server: message classes, limits and time-outs. `parser-errors.ts` answers 408 when a time-out is
  * over.
  */
-export function createHttpServer(app: Express, config: Config): Server {
+export function createHttpServer(app: Express, config: HttpConfig): Server {
   const { fastPaths } = config;
   // Never Node's own class, because `limitUpgrades` changes the prototype.
   const classes = fastPaths ? createMessageClasses(app) : { IncomingMessage: class extends IncomingMessage {} };
   const server = createServer({
     ...classes,
     maxHeaderSize: MAX_HEADER_BYTES,
-    headersTimeout: config.headersTimeoutMs,
+    headersTimeout: Math.min(config.headersTimeoutMs, config.requestTimeoutMs),
     requestTimeout: config.requestTimeoutMs,
     keepAliveTimeout: config.keepAliveTimeoutMs,
     connectionsCheckingInterval: TIMEOUT_CHECK_INTERVAL_MS,

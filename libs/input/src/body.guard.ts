@@ -1,11 +1,20 @@
-import { type CanActivate, type ExecutionContext, Injectable, type Type } from '@nestjs/common';
+import { type CanActivate, type ExecutionContext, Inject, Injectable, type Type } from '@nestjs/common';
 import { HttpAdapterHost } from '@nestjs/core';
 import type { Request } from 'express';
-import { DEPRECATION_METADATA, Deprecations } from '#deprecation';
+import { Deprecations } from '#deprecation';
 import type { BodyPlan, PlatformExpressAdapter } from '#http';
 import { RouteParamtypes } from '#internals';
-import { Config } from '#settings';
+import { Config, integer, type SettingsOf } from '#settings';
 import { declaredTypesOf, type Handler, parametersOf } from './handler-parameters.js';
+
+export const BODY_SETTINGS = {
+  maxBodyBytes: integer(
+    'MAX_BODY_BYTES',
+    65_536,
+    [1_024, 16_777_216],
+    'Largest request body in bytes. A larger body gets 413.',
+  ),
+};
 
 const { BODY, FILE, FILES, RAW_BODY, REQUEST } = RouteParamtypes;
 
@@ -23,7 +32,7 @@ export class BodyGuard implements CanActivate {
   private readonly plans = new Map<string, BodyPlan | null>();
 
   constructor(
-    private readonly config: Config,
+    @Inject(Config) private readonly config: SettingsOf<typeof BODY_SETTINGS>,
     private readonly deprecations: Deprecations,
     private readonly adapterHost: HttpAdapterHost<PlatformExpressAdapter>,
   ) {}
@@ -36,7 +45,7 @@ export class BodyGuard implements CanActivate {
     const plan = this.planOf(request.context.operation as string, execution);
     if (plan === null || request.body !== undefined || request.readableDidRead) return true;
     // 410 comes before 415, 413 and 400.
-    if (Reflect.hasMetadata(DEPRECATION_METADATA, execution.getHandler())) this.deprecations.refuseRemoved(execution);
+    this.deprecations.refuseRemoved(execution);
     const body = this.adapterHost.httpAdapter.bodies.read(request, plan);
     if (body instanceof Promise) return body.then((read: unknown) => setBody(request, read));
     return setBody(request, body);

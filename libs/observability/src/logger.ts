@@ -2,7 +2,7 @@ import type { LoggerService } from '@nestjs/common';
 import { type DestinationStream, type Logger, pino } from 'pino';
 import { prettyFactory } from 'pino-pretty';
 import { RequestContext, servedRequest } from '#http';
-import type { Config } from '#settings';
+import { choice, type SettingsOf } from '#settings';
 import { LogDestination } from './log-destination.js';
 import { loggable, type LoggableError } from './loggable.js';
 
@@ -21,8 +21,17 @@ type Scalars = Readonly<Record<string, string | number | boolean | undefined>>;
 /** Injection token of the process's log, a pino Logger. */
 export const LOGGER = Symbol('LOGGER');
 
+export const LOG_SETTINGS = {
+  logLevel: choice(
+    'LOG_LEVEL',
+    ['trace', 'debug', 'info', 'warn', 'error', 'fatal', 'silent'],
+    'info',
+    'Lowest level to log.',
+  ),
+};
+
 /** The log of the process on standard output: one JSON object per line, or readable lines on a terminal. */
-export function createLogger(config: Pick<Config, 'logLevel'>): Logger {
+export function createLogger(config: SettingsOf<typeof LOG_SETTINGS>): Logger {
   const options = { level: config.logLevel, base: { pid: process.pid }, timestamp };
   if (process.stdout.isTTY) return pino(options, (terminal ??= terminalLog()));
   standardOutput ??= new LogDestination();

@@ -1,7 +1,7 @@
-import { Injectable } from '@nestjs/common';
+import { Inject, Injectable } from '@nestjs/common';
 import { HttpAdapterHost } from '@nestjs/core';
 import { Counter, Gauge, type Registry } from 'prom-client';
-import type { PlatformExpressAdapter } from '#http';
+import type { HttpConfig, PlatformExpressAdapter } from '#http';
 import { Database } from '#postgres';
 import { Application, Config } from '#settings';
 import { Metrics, registerMetric } from './metrics.js';
@@ -11,7 +11,7 @@ import { Metrics, registerMetric } from './metrics.js';
 export class ServiceMetrics {
   constructor(
     { registry }: Metrics,
-    config: Config,
+    @Inject(Config) config: HttpConfig,
     application: Application,
     adapterHost: HttpAdapterHost<PlatformExpressAdapter>,
     database: Database,
@@ -29,7 +29,7 @@ export class ServiceMetrics {
   }
 }
 
-function observeServer(load: () => PlatformExpressAdapter['load'], config: Config, registry: Registry): void {
+function observeServer(load: () => PlatformExpressAdapter['load'], config: HttpConfig, registry: Registry): void {
   registerMetric(Gauge, registry, {
     name: 'http_requests_in_flight',
     help: 'Requests that are being served, the scrape included.',

@@ -6,7 +6,7 @@ import { OperationRegistry, Public, RequireScopes } from '#api-keys';
 import { defineError, FailsWith } from '#errors';
 import { IdempotencyKey, Idempotent } from '#idempotency';
 import { Clock } from '#runtime';
-import { Application, Config, readConfig } from '#settings';
+import { Application, Config } from '#settings';
 import { OpenApiDocument, Tag } from './openapi-document.js';
 import { LOCATION_HEADER } from './response-headers.js';
 
@@ -24,7 +24,7 @@ const PROVIDERS = [
   OpenApiDocument,
   OperationRegistry,
   Clock,
-  { provide: Config, useValue: readConfig({}) },
+  { provide: Config, useValue: {} },
   { provide: Application, useValue: APPLICATION },
 ];
 

@@ -1,4 +1,12 @@
-import { applyDecorators, Global, type INestApplication, Injectable, Module, SetMetadata } from '@nestjs/common';
+import {
+  applyDecorators,
+  Global,
+  Inject,
+  type INestApplication,
+  Injectable,
+  Module,
+  SetMetadata,
+} from '@nestjs/common';
 import {
   ApiTags,
   type OpenAPIObject,
@@ -10,11 +18,28 @@ import {
 import { stringify } from 'yaml';
 import { OperationRegistry } from '#api-keys';
 import type { Deprecation } from '#deprecation';
-import { Application, BASE_PATH, Config } from '#settings';
+import { Application, BASE_PATH, Config, optional, type Setting, type SettingsOf } from '#settings';
 import { describeComponents } from './components.js';
 import { type Schemas, toJsonSchema } from './json-schema.js';
 import { describeOperation } from './operation.js';
 import { findOperations, handlerKey } from './operations.js';
+
+export const DOCUMENT_SETTINGS = {
+  productionBaseUrl: baseUrl(
+    'PUBLIC_BASE_URL',
+    'URL of this service as its clients reach it. Links in responses use it, and the OpenAPI document lists it. Not set: links ' +
+      'begin with http://localhost and PORT, and the document names the server that has sent it.',
+  ),
+  stagingBaseUrl: baseUrl('STAGING_BASE_URL', 'URL of staging, for the OpenAPI document.'),
+};
+
+function baseUrl(name: string, about: string): Setting<string | undefined> {
+  return optional(name, 'an http or https URL that ends in /v1', about, (text) => {
+    // ASCII, as header fields require.
+    const href = URL.canParse(text) ? new URL(text).href : '';
+    return /^https?:\/\/[^/@?#]+(\/[^?#]*)?\/v1\/?$/.test(href) ? href.replace(/\/$/, '') : undefined;
+  });
+}
 
 const TAG_METADATA = 'platform:tag';
 
@@ -49,7 +74,7 @@ export class OpenApiDocument {
   private yamlText: string | undefined;
 
   constructor(
-    private readonly config: Config,
+    @Inject(Config) private readonly config: SettingsOf<typeof DOCUMENT_SETTINGS>,
     private readonly application: Application,
     private readonly operations: OperationRegistry,
   ) {}

@@ -1,8 +1,8 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import pg from 'pg';
 import { StartupError } from '#errors';
-import { type Config, product } from '#settings';
-import { directly, isDirect } from './connection-settings.js';
+import { product } from '#settings';
+import { directly, isDirect, type PostgresConfig } from './connection-settings.js';
 
 /** Pause in ms between two attempts to reach an unreachable database. */
 const RETRY_MS = 500;
@@ -23,7 +23,7 @@ class DatabaseAway extends StartupError {}
  * @throws StartupError when the database refuses, or is unreachable for `startTimeoutMs`. It never contains the URI: that
  * has the password
  */
-export async function checkConnection(config: Config): Promise<void> {
+export async function checkConnection(config: PostgresConfig): Promise<void> {
   const { databaseUrl, startTimeoutMs } = config;
   if (databaseUrl === undefined) return;
   const deadline = performance.now() + startTimeoutMs;
@@ -41,7 +41,7 @@ export async function checkConnection(config: Config): Promise<void> {
   if (!isDirect(config)) await checkConnection(directly(config));
 }
 
-async function checkPrimary(url: string, config: Config): Promise<void> {
+async function checkPrimary(url: string, config: PostgresConfig): Promise<void> {
   const { acquireTimeoutMs, databaseDirectUrl } = config;
   const setting = url === databaseDirectUrl ? 'DATABASE_DIRECT_URL' : 'DATABASE_URL';
   let client = new pg.Client();

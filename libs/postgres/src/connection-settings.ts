@@ -1,15 +1,87 @@
 import type { ClientBase, PoolConfig } from 'pg';
 import { destroySocket } from '#internals';
-import { product, type Config } from '#settings';
+import { type Config, flag, integer, limit, milliseconds, optional, product, type SettingsOf, text } from '#settings';
 import type { ServicePoolOptions } from './connections/service-pool.js';
 
+/** What DATABASE_URL and settings of its kind accept. */
+export const POSTGRESQL_URI = 'a PostgreSQL URI such as postgresql://user:password@host:5432/database';
+
+/** The URI of one PostgreSQL server in a text. A parameter may name the host, such as the directory of a socket. */
+export function parseDatabaseUri(text: string): string | undefined {
+  const url = URL.canParse(text) ? new URL(text) : undefined;
+  if (url === undefined || !/^postgres(ql)?:$/.test(url.protocol)) return undefined;
+  const host = url.hostname + (url.searchParams.get('host') ?? '');
+  return (host !== '' || url.search !== '') && !host.includes(',') ? text : undefined;
+}
+
+export const DATABASE_SETTINGS = {
+  databaseUrl: optional(
+    'DATABASE_URL',
+    POSTGRESQL_URI,
+    'PostgreSQL 15 to 18. Not set: an embedded PostgreSQL in this process, for one machine and one process.',
+    parseDatabaseUri,
+  ),
+  databaseDirectUrl: {
+    ...optional(
+      'DATABASE_DIRECT_URL',
+      POSTGRESQL_URI,
+      'Set it if DATABASE_URL leads through a pooler in transaction mode: a URI of the same database that bypasses the pooler. ' +
+        'Migrations and notifications of changed API keys use it.',
+      parseDatabaseUri,
+    ),
+    needs: 'DATABASE_URL',
+  },
+};
+
+export const EMBEDDED_SETTINGS = {
+  dataDir: text('DATA_DIR', '.data', 'a path of at most 70 bytes', 'Directory of the embedded PostgreSQL.'),
+};
+
+export const POOL_SETTINGS = {
+  databasePoolSize: integer(
+    'DATABASE_POOL_SIZE',
+    10,
+    [1, 1_000],
+    'Largest number of pooled connections per process and server. Each process opens at most two more, and one more with replicas.',
+  ),
+  /**
+   * Longest wait in ms for a connection of the pool. Longer than the 2 s for which a migration waits for a lock, behind which
+   * every read of the table queues.
+   */
+  acquireTimeoutMs: limit(5_000),
+  /** Age in ms at which a pooled connection is replaced, so that an old server or password goes out of use. */
+  databaseConnectionMaxAgeMs: limit(1_800_000),
+};
+
+export const STATEMENT_SETTINGS = {
+  /** Undefined if it is not set: then only the embedded PostgreSQL is migrated. */
+  migrateOnStart: flag(
+    'MIGRATE_ON_START',
+    ['true', 'false'],
+    undefined,
+    'true: the start applies pending migrations; the default for the embedded PostgreSQL. false: the start fails on an ' +
+      'outdated schema; the default with DATABASE_URL. Then run the command `migrate` once, before the instances start.',
+  ),
+  statementTimeoutMs: milliseconds(
+    'STATEMENT_TIMEOUT_MS',
+    5_000,
+    'PostgreSQL cancels a statement after this time in ms, and the request gets 500 `took_too_long`.',
+  ),
+  /** Longest wait of a start in ms for a database that is away. Shorter than the startup probe of `ops/kubernetes`. */
+  startTimeoutMs: limit(120_000),
+};
+
+/** The settings of this library. */
+export type PostgresConfig = Pick<Config, 'fastPaths'> &
+  SettingsOf<typeof DATABASE_SETTINGS & typeof EMBEDDED_SETTINGS & typeof POOL_SETTINGS & typeof STATEMENT_SETTINGS>;
+
 /** The settings for statements that need a session of their own: `databaseUrl` is DATABASE_DIRECT_URL if that is set. */
-export function directly(config: Config): Config {
+export function directly<Own extends PostgresConfig>(config: Own): Own {
   return { ...config, databaseUrl: config.databaseDirectUrl ?? config.databaseUrl };
 }
 
 /** Whether each connection of `databaseUrl` has a session of its own, as far as the settings tell. */
-export function isDirect({ databaseUrl, databaseDirectUrl }: Config): boolean {
+export function isDirect({ databaseUrl, databaseDirectUrl }: PostgresConfig): boolean {
   return databaseDirectUrl === undefined || databaseDirectUrl === databaseUrl;
 }
 
@@ -37,7 +109,7 @@ const ANSWER_GRACE_MS = 1_000;
  * @param timeoutMs longest time in ms to connect, and again to prepare the session
  */
 export function serverConnectionSettings(
-  config: Config,
+  config: PostgresConfig,
   uri: string,
   isOwnSession = true,
   limits: Readonly<Record<string, number>> = {},
@@ -70,7 +142,7 @@ export function serverConnectionSettings(
  * Settings of the one connection to the embedded engine, which has one session. The connection stays open while it is
  * idle, because the engine would reset its session for the next one. No time limit applies to its statements.
  */
-export function embeddedConnectionSettings(config: Config): PoolConfig {
+export function embeddedConnectionSettings(config: PostgresConfig): PoolConfig {
   return {
     max: 1,
     connectionTimeoutMillis: config.acquireTimeoutMs,
@@ -84,6 +156,6 @@ export function embeddedConnectionSettings(config: Config): PoolConfig {
 }
 
 /** Longest time in ms to wait for the response to a statement. After that the connection is closed. */
-export function answerTimeoutMs({ statementTimeoutMs }: Pick<Config, 'statementTimeoutMs'>): number {
+export function answerTimeoutMs({ statementTimeoutMs }: Pick<PostgresConfig, 'statementTimeoutMs'>): number {
   return statementTimeoutMs + ANSWER_GRACE_MS;
 }

@@ -1,9 +1,10 @@
 import pg from 'pg';
 import type { DataSource, DataSourceOptions } from 'typeorm';
 import { EmbeddedEngine } from '#embedded-postgres';
-import type { Config, MigrationSource } from '#settings';
+import type { MigrationSource } from '#settings';
 import { checkConnection } from './connection-check.js';
 import { directly, embeddedConnectionSettings, isDirect, serverConnectionSettings } from './connection-settings.js';
+import type { PostgresConfig } from './connection-settings.js';
 import { ServicePool } from './connections/service-pool.js';
 import { migrate } from './schema/migrate.js';
 import { loadMigrations } from './schema/migration-files.js';
@@ -11,7 +12,7 @@ import { migrationStatus, schemaFault } from './schema/migration-history.js';
 import { ServiceDataSource } from './service-data-source.js';
 
 /** Options of the data source. They carry `config` to `openDataSource`. */
-export type DatabaseOptions = Extract<DataSourceOptions, { type: 'postgres' }> & { readonly config: Config };
+export type DatabaseOptions = Extract<DataSourceOptions, { type: 'postgres' }> & { readonly config: PostgresConfig };
 
 /**
  * The options of the data source, the same for the application, the command line and the tests.
@@ -20,7 +21,7 @@ export type DatabaseOptions = Extract<DataSourceOptions, { type: 'postgres' }> &
  * @throws StartupError when migrations cannot be loaded
  */
 export async function dataSourceOptions(
-  config: Config,
+  config: PostgresConfig,
   migrations: readonly MigrationSource[] = [],
 ): Promise<DatabaseOptions> {
   return {
@@ -69,7 +70,7 @@ async function openEmbedded(options: DatabaseOptions): Promise<DataSource> {
  * @throws StartupError when the database cannot be reached or opened
  */
 export async function openDatabase(
-  config: Config,
+  config: PostgresConfig,
   migrations?: readonly MigrationSource[],
   isCurrent = false,
 ): Promise<DataSource> {
@@ -86,7 +87,8 @@ export async function openDatabase(
 export async function openCurrentDatabase(options: DatabaseOptions): Promise<DataSource> {
   const dataSource = await openDataSource(options);
   try {
-    if (options.config.migrateOnStart) await migrateOnStart(dataSource, options);
+    const { migrateOnStart: isWanted, databaseUrl } = options.config;
+    if (isWanted ?? databaseUrl === undefined) await migrateOnStart(dataSource, options);
     const fault = schemaFault(await migrationStatus(dataSource));
     if (fault !== undefined) throw fault;
     return dataSource;

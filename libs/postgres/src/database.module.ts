@@ -1,7 +1,7 @@
 import { Global, Module } from '@nestjs/common';
 import { TypeOrmModule } from '@nestjs/typeorm';
 import { Application, Config } from '#settings';
-import { answerTimeoutMs } from './connection-settings.js';
+import { answerTimeoutMs, type PostgresConfig } from './connection-settings.js';
 import { type DatabaseOptions, dataSourceOptions, openCurrentDatabase } from './data-source.js';
 import { Database } from './database.js';
 
@@ -15,7 +15,7 @@ import { Database } from './database.js';
   imports: [
     TypeOrmModule.forRootAsync({
       inject: [Config, Application],
-      useFactory: async (config: Config, { migrations, typeorm }: Application) => ({
+      useFactory: async (config: PostgresConfig, { migrations, typeorm }: Application) => ({
         ...typeorm,
         ...(await dataSourceOptions(config, migrations)),
         extra: { answerTimeoutMs: answerTimeoutMs(config) },

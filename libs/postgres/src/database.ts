@@ -1,10 +1,10 @@
-import { Injectable, type OnModuleInit, Optional } from '@nestjs/common';
+import { Inject, Injectable, type OnModuleInit, Optional } from '@nestjs/common';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { ClientBase, PoolClient } from 'pg';
 import { DataSource, type EntityManager } from 'typeorm';
 import { transactionStatusOf } from '#internals';
 import { Config, product } from '#settings';
-import { answerTimeoutMs, directly } from './connection-settings.js';
+import { answerTimeoutMs, directly, type PostgresConfig } from './connection-settings.js';
 import { asUnavailable } from './connections/connection-errors.js';
 import { breakOnSilence } from './connections/breaker.js';
 import type { ServicePool } from './connections/service-pool.js';
@@ -78,7 +78,7 @@ export class Database implements OnModuleInit {
   /** @internal */
   constructor(
     private readonly dataSource: DataSource,
-    private readonly config: Config,
+    @Inject(Config) private readonly config: PostgresConfig,
     /** @internal */
     @Optional() readonly replicas?: ReadReplicas,
   ) {

@@ -1,9 +1,24 @@
 import cluster, { type Worker } from 'node:cluster';
 import type { Logger } from 'pino';
-import { createLogger } from '#observability';
+import type { HttpConfig } from '#http';
+import { createLogger, type LOG_SETTINGS } from '#observability';
 import { onStopSignal } from '#runtime';
-import { type Config, product } from '#settings';
+import { integer, product, type SettingsOf } from '#settings';
 import { respondToScrapes } from './group-metrics.js';
+
+export const PROCESS_SETTINGS = {
+  webConcurrency: {
+    ...integer(
+      'WEB_CONCURRENCY',
+      1,
+      [1, 64],
+      'Processes that share the port; one per core is a good number. More than one needs DATABASE_URL. Limits "per process" ' +
+        'below apply to each of them.',
+    ),
+    // The embedded database belongs to one process.
+    needs: 'DATABASE_URL',
+  },
+};
 
 /**
  * Delay in ms before an ended worker is restarted. It doubles each time the new worker ends early, up to the longest.
@@ -29,7 +44,7 @@ export class ProcessGroup {
   private isStopping = false;
 
   constructor(
-    private readonly config: Config,
+    private readonly config: HttpConfig & SettingsOf<typeof PROCESS_SETTINGS & typeof LOG_SETTINGS>,
     /** Called once with the port, when the first worker listens. */
     private readonly onListening: (port: number) => void,
   ) {

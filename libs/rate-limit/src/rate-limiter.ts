@@ -1,13 +1,34 @@
-import { Injectable, type OnApplicationShutdown, type OnModuleInit } from '@nestjs/common';
+import { Inject, Injectable, type OnApplicationShutdown, type OnModuleInit } from '@nestjs/common';
 import type { Response } from 'express';
+import { Gauge } from 'prom-client';
 import type { Client } from '#api-keys';
 import { ApiError, RATE_LIMITED } from '#errors';
+import { Metrics, registerMetric } from '#observability';
+import type { PostgresConfig } from '#postgres';
 import { Clock } from '#runtime';
-import { Config } from '#settings';
+import { Config, integer, optional, type SettingsOf } from '#settings';
 import { SharedTokenBuckets } from './shared-token-buckets.js';
 import { TokenBuckets, tokensAfter, WINDOW_MS } from './token-buckets.js';
 
 const WINDOW_S = WINDOW_MS / 1000;
+
+export const RATE_LIMIT_SETTINGS = {
+  rateLimitPerMinute: integer(
+    'RATE_LIMIT_PER_MINUTE',
+    6_000,
+    // One process serves fewer than that.
+    [0, 10_000_000],
+    'Requests a minute of one client, with all of its keys together; 0 means no limit. A client ' +
+      'may send all of them at once; it gets one sixtieth back each second.',
+  ),
+  redisUrl: optional(
+    'REDIS_URL',
+    'a Redis URI such as redis://user:password@host:6379/0',
+    'Redis (5 or later) in which instances with the same host and database in DATABASE_URL share the rate limits. Not set, or while Redis does not respond: each process ' +
+      'counts by itself.',
+    (text) => (URL.canParse(text) && /^rediss?:\/\/[^/]/.test(text) ? text : undefined),
+  ),
+};
 
 /**
  * Limits the calls of each client, counted over all of its keys, to RATE_LIMIT_PER_MINUTE. With
@@ -20,8 +41,10 @@ export class RateLimiter implements OnModuleInit, OnApplicationShutdown {
   shared: SharedTokenBuckets | undefined;
 
   constructor(
-    private readonly config: Config,
+    @Inject(Config)
+    private readonly config: SettingsOf<typeof RATE_LIMIT_SETTINGS> & Pick<PostgresConfig, 'databaseUrl'>,
     private readonly clock: Clock,
+    private readonly metrics: Metrics,
   ) {}
 
   async onModuleInit(): Promise<void> {
@@ -30,6 +53,12 @@ export class RateLimiter implements OnModuleInit, OnApplicationShutdown {
     // Instances of one service have one database. Its clients have their ids from it.
     const { host, pathname } = new URL(databaseUrl ?? 'embedded://');
     this.shared = await SharedTokenBuckets.open(redisUrl, host + pathname);
+    registerMetric(Gauge, this.metrics.registry, {
+      name: 'redis_away',
+      help: '1 while Redis does not respond, and the process limits its clients by itself; else 0.',
+      aggregator: 'max',
+      read: () => Number(this.shared?.isAway ?? false),
+    });
   }
 
   onApplicationShutdown(): void {

@@ -4,7 +4,7 @@ import type { Registry } from 'prom-client';
 import { Metrics, registerMetric } from '#observability';
 import { ReadReplicas } from '#postgres';
 import { Config } from '#settings';
-import { Replicas } from './replicas.js';
+import { type ReplicaConfig, Replicas } from './replicas.js';
 
 /** Lets `Database` read from the replicas of DATABASE_REPLICA_URLS, if it is set. */
 @Global()
@@ -13,7 +13,7 @@ import { Replicas } from './replicas.js';
     {
       provide: ReadReplicas,
       inject: [Config],
-      useFactory: (config: Config) => (config.databaseReplicaUrls.length > 0 ? new Replicas(config) : undefined),
+      useFactory: (config: ReplicaConfig) => (config.databaseReplicaUrls.length > 0 ? new Replicas(config) : undefined),
     },
   ],
   exports: [ReadReplicas],

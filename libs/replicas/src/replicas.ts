@@ -8,6 +8,9 @@ import {
   type Execute,
   executeOf,
   isConnectionFailure,
+  parseDatabaseUri,
+  POSTGRESQL_URI,
+  type PostgresConfig,
   ReadReplicas,
   rootFault,
   serverConnectionSettings,
@@ -17,8 +20,24 @@ import {
   StatementRunner,
 } from '#postgres';
 import { LimitedWarnings } from '#runtime';
-import type { Config } from '#settings';
+import { optional, parseList, type SettingsOf } from '#settings';
 import { Batches } from '#shared-statements';
+
+export const REPLICA_SETTINGS = {
+  databaseReplicaUrls: {
+    ...optional(
+      'DATABASE_REPLICA_URLS',
+      POSTGRESQL_URI,
+      'Read replicas (streaming standbys), separated by commas. Lists are read from them, and show everything that was ' +
+        'committed before the request; everything else uses DATABASE_URL.',
+      parseList((uri) => parseDatabaseUri(uri) !== undefined),
+      [] as string[],
+    ),
+    needs: 'DATABASE_URL',
+  },
+};
+
+export type ReplicaConfig = PostgresConfig & SettingsOf<typeof REPLICA_SETTINGS>;
 
 /** Longest time in ms that a read waits for the position of the primary, and then until a replica has replayed it. */
 const POSITION_MS = 20;
@@ -111,7 +130,7 @@ export class Replicas extends ReadReplicas implements OnApplicationShutdown {
   });
   private next = 0;
 
-  constructor(config: Config) {
+  constructor(config: ReplicaConfig) {
     super();
     const execute = executeOf(config);
     const createPool = (uri: string, options: ServicePoolOptions): ServicePool => {

@@ -14,12 +14,25 @@ export interface Setting<T> {
   readonly accepts: string;
   /** What the setting does, with its unit. Sentences for operators. */
   readonly about: string;
+  /** The name of a setting without which this one may only have its default. */
+  readonly needs?: string;
   /**
    * The value of the variable; the default if it is not set.
    *
    * @throws WrongValue
    */
-  read(text: string | undefined): T;
+  readonly read: (text: string | undefined) => T;
+}
+
+/** Settings, by the members that have their values. Each library declares its own, beside what they set. */
+export type Settings = Readonly<Record<string, Setting<unknown>>>;
+
+/** The values of settings. */
+export type SettingsOf<S extends Settings> = { readonly [Member in keyof S]: ReturnType<S[Member]['read']> };
+
+/** A limit beside the settings: nobody needs another value, except tests. */
+export function limit<T>(value: T): Setting<T> {
+  return { name: '', shown: '', accepts: '', about: '', read: () => value };
 }
 
 /** An integer with a default and a range. */
@@ -42,6 +55,23 @@ export function integer(
   };
 }
 
+/** A time in ms. Less than 0.1 s would fail ordinary requests, and more than 10 minutes is usually a wrong unit. */
+export function milliseconds(name: string, fallback: number, about: string): Setting<number> {
+  return integer(name, fallback, [100, 600_000], about);
+}
+
+/** One of two words, for true and for false. */
+export function flag<D extends boolean | undefined>(
+  name: string,
+  [yes, no]: readonly [string, string],
+  fallback: D,
+  about: string,
+  shown = '',
+): Setting<boolean | D> {
+  const parse = (text: string): boolean | undefined => (text === yes ? true : text === no ? false : undefined);
+  return optional(name, `one of ${yes}, ${no}`, about, parse, fallback, shown);
+}
+
 /** One of some words. */
 export function choice<const T extends string, D extends T | undefined>(
   name: string,
@@ -50,7 +80,12 @@ export function choice<const T extends string, D extends T | undefined>(
   about: string,
 ): Setting<T | D> {
   const parse = (text: string): T | undefined => choices.find((known) => known === text);
-  return optional(name, 'one of ' + choices.join(', '), about, parse, fallback, fallback);
+  return optional(name, `one of ${choices.join(', ')}`, about, parse, fallback, fallback);
+}
+
+/** Any text. */
+export function text(name: string, fallback: string, accepts: string, about: string): Setting<string> {
+  return { name, shown: fallback, accepts, about, read: (value = fallback) => value };
 }
 
 /** A text that `parse` turns into a value; undefined if it is not set, unless there is a default. */
@@ -76,10 +111,7 @@ export function optional<T, D = undefined>(
 /** For `optional`: values separated by commas; undefined if `isValid` refuses one. */
 export function parseList(isValid: (item: string) => boolean): (text: string) => string[] | undefined {
   return (text) => {
-    const items = text
-      .split(',')
-      .map((item) => item.trim())
-      .filter((item) => item !== '');
+    const items = text.split(',').flatMap((item) => item.trim() || []);
     return items.every(isValid) ? items : undefined;
   };
 }

@@ -20,7 +20,7 @@ const MAX_VALUE_LENGTH = 1_024;
  * reads all variables `OTEL_*` itself. Only spans leave the process: metrics are at /metrics, and the log is on standard
  * output. Both instrumentations change prototypes, so modules that are loaded already are traced, too.
  */
-export function startTracing(): () => Promise<void> {
+export function startSdk(): () => Promise<void> {
   setActiveTrace({ traceId, bind: (work) => context.bind(context.active(), work) });
   const sdk = new NodeSDK({
     // OTEL_SERVICE_NAME and OTEL_RESOURCE_ATTRIBUTES override it.

@@ -2,14 +2,25 @@ import { Logger } from '@nestjs/common';
 import type { Server } from 'node:http';
 import { Server as NetServer } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
+import { integer, limit, milliseconds, type SettingsOf } from '#settings';
 import type { Connections } from './connections.js';
 
-/** Settings and limits of the shutdown, in ms. */
-interface ShutdownTimes {
-  readonly shutdownDelayMs: number;
-  readonly shutdownLingerMs: number;
-  readonly shutdownTimeoutMs: number;
-}
+export const DRAIN_SETTINGS = {
+  shutdownDelayMs: integer(
+    'SHUTDOWN_DELAY_MS',
+    0,
+    [0, 600_000],
+    'After SIGTERM the service accepts connections for this time in ms, while /health/ready returns 503, so that a load ' +
+      'balancer removes it.',
+  ),
+  shutdownTimeoutMs: milliseconds(
+    'SHUTDOWN_TIMEOUT_MS',
+    15_000,
+    'Requests in flight have this time in ms to finish, after the delay; then they are cut.',
+  ),
+  /** Time in ms from the stop signal until idle connections are closed: clients may be sending requests on them. */
+  shutdownLingerMs: limit(1_000),
+};
 
 /**
  * The graceful shutdown of the HTTP server. `start-service.ts` begins it on SIGTERM or SIGINT, by Nest's `app.close()`.
@@ -27,7 +38,7 @@ export class Drain {
   constructor(
     private readonly server: Server,
     private readonly connections: Connections,
-    private readonly config: ShutdownTimes,
+    private readonly config: SettingsOf<typeof DRAIN_SETTINGS>,
   ) {}
 
   /** Runs steps 2 to 4. Resolves when no connection is open. */

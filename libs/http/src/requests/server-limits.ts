@@ -1,7 +1,51 @@
-/*
- * Limits of the HTTP server that no ordinary client reaches, so they are constants. Those that operators may change are
- * settings (`config.ts`): time of a request, size of bodies, requests in flight. Other time-outs are in `settings/limits.ts`.
- */
+import { integer, limit, milliseconds } from '#settings';
+
+export const SERVER_SETTINGS = {
+  requestTimeoutMs: milliseconds(
+    'REQUEST_TIMEOUT_MS',
+    30_000,
+    'Longest time in ms for a whole request to arrive, 10 s of it for the header section; then it gets 408.',
+  ),
+  keepAliveTimeoutMs: milliseconds(
+    'KEEP_ALIVE_TIMEOUT_MS',
+    75_000,
+    'An idle connection is closed after this time in ms. Longer than the 60 s of usual load balancers, so that they close it.',
+  ),
+  maxRequestsInFlight: integer(
+    'MAX_REQUESTS_IN_FLIGHT',
+    1_000,
+    [1, 1_000_000],
+    'Largest number of requests that a process works on at a time. Further requests get 503 at once, health checks and ' +
+      'metrics excepted.',
+  ),
+  /** Longest time in ms for the header section of a request to arrive; at most REQUEST_TIMEOUT_MS. Then 408. */
+  headersTimeoutMs: limit(10_000),
+  /** A client may read nothing of its response for this time in ms, or at most twice as long; then its connection is cut. */
+  writeTimeoutMs: limit(30_000),
+  /** Open connections of a process, fewer if the limit of open files is lower. */
+  maxConnections: limit(10_000),
+};
+
+/** Open files of a process besides the connections of clients and of the pools: the log, the modules and others. */
+const OTHER_OPEN_FILES = 100;
+
+/** The limit of open files of this process; Infinity without a limit. Read once, because it takes 7 ms. */
+const OPEN_FILES_LIMIT = openFilesLimit();
+
+/** At most `most` connections, and no more than open files are left beside connections of the database. */
+export function connectionsBeside(ofDatabase: number, most: number, openFiles = OPEN_FILES_LIMIT): number {
+  return Math.max(1, Math.min(most, openFiles - ofDatabase - OTHER_OPEN_FILES));
+}
+
+function openFilesLimit(): number {
+  const report = process.report as typeof process.report & { excludeNetwork?: boolean };
+  // Otherwise the report looks up the names of all peers in DNS.
+  report.excludeNetwork = true;
+  const { userLimits } = report.getReport() as { userLimits?: { open_files?: { soft?: number | string } } };
+  const limitOfFiles = Number(userLimits?.open_files?.soft);
+  // Without a limit the report says 'unlimited'.
+  return Number.isNaN(limitOfFiles) ? Infinity : limitOfFiles;
+}
 
 /** Largest header section in bytes, request line included. A larger one gets 431. */
 export const MAX_HEADER_BYTES = 16 * 1024;

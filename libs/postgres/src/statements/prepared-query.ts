@@ -1,7 +1,7 @@
 import type { ClientBase, Connection, Submittable } from 'pg';
 import { serialize } from 'pg-protocol';
 import { differenceOfPg, logOtherInternals, prepareValue } from '#internals';
-import type { Config } from '#settings';
+import type { PostgresConfig } from '../connection-settings.js';
 import { columnParserOf, type ColumnParser, type Execute, executeQuery, type Statement } from './statement.js';
 
 const EXECUTE_AND_SYNC = Buffer.concat([serialize.execute(), serialize.sync()]);
@@ -113,7 +113,7 @@ export const executePreparedQuery: Execute = async <Row extends unknown[]>(
  * @param difference for tests
  */
 export function executeOf(
-  { databaseDirectUrl, fastPaths }: Pick<Config, 'databaseDirectUrl' | 'fastPaths'>,
+  { databaseDirectUrl, fastPaths }: Pick<PostgresConfig, 'databaseDirectUrl' | 'fastPaths'>,
   difference = differenceOfPg,
 ): Execute {
   if (databaseDirectUrl !== undefined) return executeUnnamed;
