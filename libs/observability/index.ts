@@ -1,4 +1,5 @@
 export { createLogger, LOG_SETTINGS, LOGGER, NestLogger } from './src/logger.js';
 export { Metrics, registerMetric } from './src/metrics.js';
+export { Readiness } from './src/readiness.js';
 export { ObservabilityModule } from './src/observability.module.js';
 export { GROUP_SCRAPE } from './src/metrics.controller.js';

@@ -48,4 +48,4 @@ export { ApiKeyRequestError, ApiKeysService } from '#api-keys';
 export { Config } from '#settings';
 export { Clock } from '#runtime';
 export { Database, type Migration, type Transaction } from '#postgres';
-export { Metrics } from '#observability';
+export { Metrics, Readiness } from '#observability';

@@ -9,12 +9,13 @@ import { Column, Entity, PrimaryGeneratedColumn, type QueryRunner, Repository } 
 import { Public, RequireScopes } from '#api-keys';
 import { ApiError, defineError, FailsWith, PRECONDITION_FAILED } from '#errors';
 import { Int64Parameter, Int64Property, IntegerProperty, TextProperty } from '#input';
-import { Metrics } from '#observability';
+import { Metrics, Readiness } from '#observability';
 import type { Migration } from '#postgres';
 import { createTestApp, type TestApp } from '../support/app.js';
 import type { HttpAnswer } from '../support/http-client.js';
+import { until } from '../support/until.js';
 
-/* The recipes of docs/extending.md: a conditional change, a metric of a module, a signed body. */
+/* The recipes of docs/extending.md: a conditional change, a metric and a check of a module, a signed body. */
 
 const SECRET = 'shared with the partner';
 
@@ -79,6 +80,8 @@ class CardPath {
 
 const WRONG_SIGNATURE = defineError('wrong_signature', 401, 'The body has another signature.');
 
+let askPartner: () => unknown = () => undefined;
+
 @Injectable()
 class CardsService {
   private readonly changes: Counter;
@@ -86,7 +89,9 @@ class CardsService {
   constructor(
     @InjectRepository(CardEntity) private readonly cards: Repository<CardEntity>,
     metrics: Metrics,
+    readiness: Readiness,
   ) {
+    readiness.add('partner', () => askPartner());
     this.changes = new Counter({
       name: 'petstore_test_card_changes_total',
       help: 'Changes of loyalty cards.',
@@ -204,4 +209,19 @@ test('a signed body is accepted unchanged, and a changed one is refused', async 
   expect((await send(sign(JSON.stringify(JSON.parse(body))))).json).toMatchObject({ code: 'wrong_signature' });
   expect((await send(sign(body))).status).toBe(201);
   expect((await app.client.get('/v1/test-cards/2', { apiKey })).json).toMatchObject({ points: '0.30' });
+});
+
+test.each<[string, () => unknown]>([
+  ['no route to the partner', () => Promise.reject(new Error('no route to the partner'))],
+  ['not ended after 1 s', () => new Promise(() => undefined)],
+])('a check of a module makes the process unready, and the log says why: %s', async (why, ask) => {
+  askPartner = ask;
+  const refused = await until(async () => {
+    const answer = await app.client.get('/health/ready');
+    return answer.status === 503 && answer;
+  });
+  expect(refused.json).toEqual({ code: 'unavailable', message: "The check 'partner' fails.", status: 503 });
+  expect(JSON.stringify(app.log.lines)).toContain(why);
+  askPartner = () => undefined;
+  await until(async () => (await app.client.get('/health/ready')).status === 200);
 });

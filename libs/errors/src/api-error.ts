@@ -18,6 +18,7 @@ export type UnavailableCause =
   | 'database_slow'
   | 'database_busy'
   | 'schema'
+  | 'check'
   | 'unsettled'
   | 'process_group';
 

@@ -5,6 +5,7 @@ import { Public } from '#api-keys';
 import { serviceUnavailable } from '#errors';
 import type { PlatformExpressAdapter } from '#http';
 import { Database } from '#postgres';
+import { Readiness } from './readiness.js';
 
 interface ReadyAnswer {
   readonly status: 'ok';
@@ -18,6 +19,7 @@ interface ReadyAnswer {
 export class HealthController {
   constructor(
     private readonly database: Database,
+    private readonly checks: Readiness,
     private readonly adapterHost: HttpAdapterHost<PlatformExpressAdapter>,
   ) {}
 
@@ -33,7 +35,7 @@ export class HealthController {
    * but the process stays ready: all instances share the database, and without ready instances the load balancer would
    * respond instead of the service.
    *
-   * @throws ApiError UNAVAILABLE while the server drains; when the schema is outdated, or newer and not backward compatible
+   * @throws ApiError UNAVAILABLE while the server drains; while a check of a module fails; when the schema is outdated, or newer and not backward compatible
    */
   @Get('ready')
   @Header('Cache-Control', 'no-store')
@@ -41,6 +43,7 @@ export class HealthController {
     if (this.adapterHost.httpAdapter.isDraining) {
       throw serviceUnavailable('draining', 'The server is shutting down.');
     }
+    await this.checks.verify();
     const readiness = await this.database.readiness();
     if (typeof readiness === 'object') throw serviceUnavailable('schema', readiness.message);
     return readiness === 'unreachable' ? { status: 'ok', database: 'unreachable' } : { status: 'ok' };
