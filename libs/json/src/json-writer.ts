@@ -28,6 +28,7 @@ function write(value: unknown, key: string | number): string | undefined {
     case 'number':
       return Number.isFinite(value) ? String(value) : 'null';
     case 'bigint':
+      return writeBigint(value);
     case 'boolean':
       // Faster than `String`.
       return `${value}`;
@@ -77,24 +78,29 @@ function writerOf(object: object): Writer | undefined {
 
 function writerOfMembers(names: readonly string[]): Writer {
   const starts = names.map((name, index) => `${index === 0 ? '{' : ','}${writeString(name)}:`);
-  const texts = names.map((name, index) => `const text${index} = write(object[${JSON.stringify(name)}], ${index});`);
+  // The types of most members, before a call that looks for others.
+  const texts = names.map(
+    (name, index) => `const value${index} = object[${JSON.stringify(name)}];
+      const text${index} = typeof value${index} === 'bigint' ? writeBigint(value${index})
+        : typeof value${index} === 'string' ? writeString(value${index}) : write(value${index}, ${JSON.stringify(name)});`,
+  );
   const members = starts.map((start, index) => `${JSON.stringify(start)} + text${index} +`);
   const missing = names.map((_, index) => `text${index} === undefined`).join(' || ');
   // Compiled: reading members whose names V8 does not know beforehand takes twice as long as all the rest.
   // eslint-disable-next-line @typescript-eslint/no-implied-eval -- the names are those of declared properties
   const compile = new Function(
+    'writeBigint',
+    'writeString',
     'write',
     'writeInParts',
     `return (object) => { ${texts.join(' ')} return ${missing || true} ? writeInParts([${names.map((_, index) => `text${index}`).join()}]) : ${members.join(' ')} '}'; };`,
   ) as (...needs: unknown[]) => Writer;
-  const writeMember = (value: unknown, index: number): string | undefined =>
-    typeof value === 'string' ? writeString(value) : write(value, names[index] as string);
   // Not written again: members may be objects with members that are missing, too.
   const writeInParts = (parts: readonly (string | undefined)[]): string => {
     const written = parts.map((part, index) => part && `${writeString(names[index] as string)}:${part}`);
     return `{${written.filter((part) => part !== undefined).join()}}`;
   };
-  return compile(writeMember, writeInParts);
+  return compile(writeBigint, writeString, write, writeInParts);
 }
 
 function writeArray(array: readonly unknown[]): string {
@@ -124,6 +130,12 @@ function writeObject(object: Members): string {
     }
   }
   return text + '}';
+}
+
+/** All digits. Those of a number take half the time. */
+function writeBigint(value: bigint): string {
+  const number = Number(value);
+  return Number.isSafeInteger(number) ? `${number}` : `${value}`;
 }
 
 function hasToJson(value: unknown): value is { toJSON(key: string): unknown } {
