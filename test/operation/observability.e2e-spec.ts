@@ -105,6 +105,12 @@ test('each request has one log line with request id, operation, client, status, 
   ]);
 });
 
+test('a client whose name JSON must escape has its line', async () => {
+  const { secret } = await app.nest.get(ApiKeysService).create({ client: 'a "b" \\é' });
+  await app.client.get('/v1/pets', { apiKey: secret, headers: { 'x-request-id': 'escaped' } });
+  expect(app.log.requests.find((line) => line['requestId'] === 'escaped')).toMatchObject({ client: 'a "b" \\é' });
+});
+
 test('the log contains no API key, header field, body or query', async () => {
   const headers = { 'x-secret': 'secret-header-value', cookie: 'secret-cookie' };
   await app.client.post('/v1/pets', { name: 'secret-body-value', categoryId: 7 }, { headers });

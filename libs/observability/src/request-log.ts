@@ -42,25 +42,33 @@ export class RequestLog implements RequestObserver, OnModuleInit {
     // 'other': code of a module has sent the 503.
     const cause = context.unavailableCause ?? (status === 503 ? 'other' : undefined);
     if (cause !== undefined && !aborted) this.metrics.unavailable.inc({ operation: operation ?? '', cause });
-    this.writeLine({
-      requestId,
-      traceId,
-      operation,
-      client,
-      method,
-      // Express sets originalUrl; a request that it has not seen has only url.
-      path: this.showsPaths ? (request.originalUrl ?? request.url).split('?', 1)[0] : undefined,
-      // If no header section was sent, the client got no status.
-      status: response.headersSent ? status : undefined,
-      code: errorCode,
-      cause,
-      durationMs: Math.round(duration * 1000) / 1000,
-      aborted: aborted || undefined,
-      msg: 'request',
-    });
+    // Express sets originalUrl; a request that it has not seen has only url.
+    const path = this.showsPaths ? (request.originalUrl ?? request.url).split('?', 1)[0] : undefined;
+    this.writeLine(
+      text(',"requestId":', requestId) +
+        text(',"traceId":', traceId) +
+        text(',"operation":', operation) +
+        text(',"client":', client) +
+        text(',"method":', method) +
+        text(',"path":', path) +
+        // If no header section was sent, the client got no status.
+        (response.headersSent ? `,"status":${status}` : '') +
+        text(',"code":', errorCode) +
+        text(',"cause":', cause) +
+        `,"durationMs":${Math.round(duration * 1000) / 1000}${aborted ? ',"aborted":true' : ''},"msg":"request"`,
+    );
   }
 
   refused({ definition: { code, status } }: ApiError, requestId: string): void {
-    this.writeLine({ requestId, status, code, msg: 'request' });
+    this.writeLine(`${text(',"requestId":', requestId)},"status":${status},"code":"${code}","msg":"request"`);
   }
+}
+
+/** A text that needs no escape in JSON, as most. */
+const PLAIN = /^[\w ./:-]*$/;
+
+/** A member of a line; nothing for one that is undefined. */
+function text(name: string, value: string | undefined): string {
+  if (value === undefined) return '';
+  return PLAIN.test(value) ? `${name}"${value}"` : name + JSON.stringify(value);
 }
