@@ -17,14 +17,17 @@ export interface PageStatements {
 
 /** Columns with a value, in the order of the entity, and the values as PostgreSQL takes them. */
 export interface Given {
-  /** The names of the columns. */
-  readonly key: string;
+  /** A number that stands for the set of columns. */
+  readonly key: number;
   readonly columns: readonly ColumnMetadata[];
   readonly values: readonly unknown[];
 }
 
 /** The largest page, and the row that shows whether another page follows. */
 const MAX_ROWS = MAX_PAGE_SIZE + 1;
+
+/** Each column is a bit of an exact number. */
+const MAX_COLUMNS = 53;
 
 /** PostgreSQL tells prepared statements apart by the first bytes of their names. */
 const MAX_NAME_BYTES = 63;
@@ -89,21 +92,25 @@ export class EntityStatements<Entity extends ObjectLiteral> {
       ) ||
       [column.isDiscriminator, column.isDeleteDate, column.isVersion].includes(true) ||
       (column.enumName === undefined && !TYPES.has(this.typeOf(column)));
-    return [...eagerRelations, ...lazyRelations, ...listeners].length === 0 && !columns.some(isSpecial);
+    const { length } = [...eagerRelations, ...lazyRelations, ...listeners];
+    return length === 0 && columns.length <= MAX_COLUMNS && !columns.some(isSpecial);
   }
 
   /** The columns that have a value in an object with properties of the entity. */
   given(source: Readonly<Record<string, unknown>>): Given {
     const columns: ColumnMetadata[] = [];
     const values: unknown[] = [];
-    let key = '';
+    let key = 0;
+    let bit = 1;
     for (const column of this.metadata.columns) {
       let value = source[column.propertyName];
-      if (value === undefined) continue;
-      if (this.converted.has(column)) value = this.driver.preparePersistentValue(value, column);
-      columns.push(column);
-      key += `${column.databaseName},`;
-      values.push(typeof value === 'bigint' ? String(value) : value);
+      if (value !== undefined) {
+        if (this.converted.has(column)) value = this.driver.preparePersistentValue(value, column);
+        columns.push(column);
+        key += bit;
+        values.push(typeof value === 'bigint' ? String(value) : value);
+      }
+      bit *= 2;
     }
     return { key, columns, values };
   }

@@ -45,9 +45,9 @@ export class SharedRepository<Entity extends ObjectLiteral & { id: string }, Ite
   private readonly order = new Keyset('id');
   private readonly statements: EntityStatements<Entity>;
   private isShared: boolean | undefined;
-  private readonly pages = new Map<string, Batches<PageRequest, Page<Item>>>();
+  private readonly pages = new Map<number, Batches<PageRequest, Page<Item>>>();
   private readonly finds: Batches<bigint, Item | undefined>;
-  private readonly inserts = new Map<string, Inserts>();
+  private readonly inserts = new Map<number, Inserts>();
 
   /**
    * @param repository its relations are not loaded
@@ -131,7 +131,7 @@ export class SharedRepository<Entity extends ObjectLiteral & { id: string }, Ite
   }
 
   /** What is prepared for the given columns; undefined when TypeORM is to run them. */
-  private prepared<Made>(kept: Map<string, Made>, given: Given, make: (given: Given) => Made): Made | undefined {
+  private prepared<Made>(kept: Map<number, Made>, given: Given, make: (given: Given) => Made): Made | undefined {
     if (!this.mayShare) return undefined;
     let made = kept.get(given.key);
     if (made === undefined && kept.size < MAX_COMBINATIONS) kept.set(given.key, (made = make(given)));
