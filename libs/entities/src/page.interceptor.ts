@@ -6,6 +6,9 @@ import { DirectInterceptor } from '#internals';
 import { Config } from '#settings';
 import type { Page } from './keyset.js';
 
+/** An address without characters that must be escaped. */
+const PLAIN = /^[\w/?=&.-]*$/;
+
 /** Sends the items of the `Page` that a handler returns, with a link to the next page in `Link` (RFC 8288). */
 @Injectable()
 export class PageInterceptor extends DirectInterceptor {
@@ -36,12 +39,13 @@ export class PageInterceptor extends DirectInterceptor {
     let limit: string | undefined;
     let filters = '';
     for (const parameter of queryAt > 0 ? originalUrl.slice(queryAt).split('&') : []) {
-      const name = unescape(parameter.split('=', 1)[0] as string);
+      const name = nameOf(parameter);
       if (name === 'limit') limit = `${parameter}&`;
       else if (name !== 'cursor' && name !== '') filters += `${parameter}&`;
     }
+    const address = `${path}?${limit ?? this.defaultLimitOf(context)}${filters}`;
     // Characters that a URL must not have could end the link. Escapes of the client stay as they are.
-    return encodeURI(`${path}?${limit ?? this.defaultLimitOf(context)}${filters}`).replaceAll('%25', '%');
+    return PLAIN.test(address) ? address : encodeURI(address).replaceAll('%25', '%');
   }
 
   private defaultLimitOf(context: ExecutionContext): string {
@@ -54,4 +58,11 @@ export class PageInterceptor extends DirectInterceptor {
     }
     return parameter;
   }
+}
+
+/** The name of a parameter in a query. */
+function nameOf(parameter: string): string {
+  const end = parameter.indexOf('=');
+  const name = end === -1 ? parameter : parameter.slice(0, end);
+  return name.includes('%') ? unescape(name) : name;
 }
