@@ -1,7 +1,7 @@
 export { hasTransformersBeside } from './src/class-transformer.js';
 export { DirectInterceptor } from './src/direct-interceptor.js';
 export { createMessageClasses } from './src/express-prototypes.js';
-export { checkRoutes, routedMethods } from './src/express-routes.js';
+export { checkRoutes, routedMethods, useFirst } from './src/express-routes.js';
 export {
   HTTP_CODE_METADATA,
   INTERCEPTORS_METADATA,

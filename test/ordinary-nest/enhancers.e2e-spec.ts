@@ -23,6 +23,7 @@ import {
 } from '@nestjs/common';
 import { INTERCEPTORS_METADATA } from '@nestjs/common/constants.js';
 import { APP_FILTER, APP_GUARD, APP_INTERCEPTOR, APP_PIPE, Reflector } from '@nestjs/core';
+import type { ExpressAdapter } from '@nestjs/platform-express';
 import { Exclude, Expose } from 'class-transformer';
 import type { Request, Response } from 'express';
 import { map, type Observable, of, tap, timeout } from 'rxjs';
@@ -254,6 +255,33 @@ describe('pets', () => {
       await bound.close();
     }
   });
+});
+
+test('the hooks of the adapter are called for every request from their setting on, before the API key is checked', async () => {
+  const hooked = await createTestApp();
+  try {
+    const adapter = hooked.nest.getHttpAdapter() as ExpressAdapter;
+    const called: string[] = [];
+    adapter.setOnRequestHook((request: Request, response: Response, done: () => void) => {
+      called.push(`request ${request.path}`);
+      response.setHeader('X-Hook', 'called');
+      done();
+    });
+    adapter.setOnResponseHook((request: Request, response: Response) => {
+      called.push(`response ${request.path} ${response.statusCode}`);
+    });
+    for (const [path, status] of [
+      ['/v1/pets', 401],
+      ['/health/live', 200],
+      ['/nowhere', 404],
+    ] as const) {
+      const answer = await hooked.client.get(path, { apiKey: null });
+      expect([answer.status, answer.headers['x-hook']]).toEqual([status, 'called']);
+      expect(called.splice(0)).toEqual([`request ${path}`, `response ${path} ${status}`]);
+    }
+  } finally {
+    await hooked.close();
+  }
 });
 
 // 'addresses'

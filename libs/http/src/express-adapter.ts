@@ -1,8 +1,9 @@
 import { StreamableFile } from '@nestjs/common';
 import { ExpressAdapter } from '@nestjs/platform-express';
-import express, { type Express, type Request, type Response } from 'express';
+import express, { type Express, type Request, type RequestHandler, type Response } from 'express';
 import { type Server, ServerResponse } from 'node:http';
 import { ApiError, BAD_REQUEST, EXPECTATION_FAILED, ROUTE_NOT_FOUND, toApiError } from '#errors';
+import { useFirst } from '#internals';
 import { activeTrace } from '#runtime';
 import { BodyReader, continueWhenRead } from './body-reader.js';
 import { Connections } from './connections/connections.js';
@@ -54,6 +55,8 @@ export class PlatformExpressAdapter extends ExpressAdapter {
   private replies!: Replies;
   private observer: RequestObserver | undefined;
   private hasCors = false;
+  /** Nest's middleware that calls request and response hooks. Requests pass it only if there is a hook. */
+  private hooks: RequestHandler | undefined;
 
   /** Listener of every response; `this` is the response. */
   private readonly onClose: (this: Response) => void;
@@ -64,7 +67,12 @@ export class PlatformExpressAdapter extends ExpressAdapter {
     app.set('strict routing', true);
     app.disable('x-powered-by');
     app.disable('etag');
+    const { use } = app;
+    let hooks: RequestHandler | undefined;
+    app.use = ((middleware: RequestHandler) => (hooks = middleware)) as unknown as typeof use;
     super(app);
+    app.use = use;
+    this.hooks = hooks;
     this.inFlight = new RequestsInFlight(config.maxRequestsInFlight);
     this.bodies = new BodyReader(this.inFlight);
     // eslint-disable-next-line @typescript-eslint/no-this-alias -- the listener's own `this` is the response
@@ -87,6 +95,21 @@ export class PlatformExpressAdapter extends ExpressAdapter {
   /** Registers the observer of all responses; there is only one. */
   observe(observer: RequestObserver): void {
     this.observer = observer;
+  }
+
+  override setOnRequestHook(...hook: Parameters<ExpressAdapter['setOnRequestHook']>): void {
+    this.addHooks();
+    super.setOnRequestHook(...hook);
+  }
+
+  override setOnResponseHook(...hook: Parameters<ExpressAdapter['setOnResponseHook']>): void {
+    this.addHooks();
+    super.setOnResponseHook(...hook);
+  }
+
+  private addHooks(): void {
+    if (this.hooks) useFirst(this.getInstance<Express>(), this.hooks);
+    this.hooks = undefined;
   }
 
   /** The requests in flight and open connections at this moment, and the connections dropped since the start. */

@@ -1,4 +1,4 @@
-import type { Express } from 'express';
+import type { Express, RequestHandler } from 'express';
 import { StartupError } from '#errors';
 
 /** Private members of the layers of Express's router. With other ones `checkRoutes` fails the start. */
@@ -18,6 +18,13 @@ export function checkRoutes(app: Express): void {
 function layersOf(app: Express): Required<Layer>[] {
   const layers = app.router.stack as unknown as Layer[];
   return layers.filter((layer): layer is Required<Layer> => layer.route !== undefined);
+}
+
+/** Adds a middleware before all others and before all routes. */
+export function useFirst(app: Express, middleware: RequestHandler): void {
+  app.use(middleware);
+  const { stack } = app.router;
+  stack.unshift(...stack.splice(-1));
 }
 
 /** The methods of the routes that match a path; of all routes for `*` (RFC 9110, section 9.3.7). */
