@@ -61,6 +61,13 @@ export class BodyReader {
       return undefined;
     }
     if (Number(headers['content-length'] ?? 0) > plan.maxBytes) throw bodyTooLarge(plan);
+    return request.complete ? parse(request, arrivedBytes(request, plan), plan) : this.readSoon(request, plan);
+  }
+
+  private async readSoon(request: Request, plan: BodyPlan): Promise<unknown> {
+    // Node's parser goes on first: most bodies arrive in one packet with the header section.
+    await Promise.resolve();
+    if (request.context.bodyError) throw request.context.bodyError;
     if (request.complete) return parse(request, arrivedBytes(request, plan), plan);
     return this.inFlight.readMeanwhile(request, () => this.readArriving(request, plan));
   }
@@ -105,7 +112,7 @@ export class BodyReader {
       if (request.res?.closed) release();
       else request.res?.once('close', release);
     }
-    return Buffer.concat(chunks);
+    return chunks.length === 1 ? (chunks[0] as Buffer) : Buffer.concat(chunks);
   }
 }
 
