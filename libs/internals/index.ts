@@ -16,6 +16,7 @@ export {
 } from './src/nest-metadata.js';
 export { logOtherInternals } from './src/other-internals.js';
 export {
+  collectParameters,
   destroySocket,
   differenceOfPg,
   hangUp,

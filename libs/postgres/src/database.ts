@@ -168,7 +168,7 @@ export class Database implements OnModuleInit {
         return result;
       });
     } catch (error) {
-      throw asUnavailable(error);
+      throw asUnavailable(error, false, this.pool.isWritable);
     }
   }
 

@@ -104,7 +104,7 @@ class ServiceQueryRunner extends PostgresQueryRunner {
       return (await super.query(text, parameters, useStructuredResult)) as never;
     } catch (error) {
       if (isSent && isConnectionFailure(error)) this.failure = error;
-      throw asUnavailable(error, isSent && isChange);
+      throw asUnavailable(error, isSent && isChange, this.pool.isWritable);
     }
   }
 

@@ -35,3 +35,8 @@ test.each(['23505', '22003', '42P01', '42601', '40001', '57014', 'ERR_ASSERTION'
     expect(asUnavailable(error)).toBe(error);
   },
 );
+
+test('500: a change in a READ ONLY transaction of a database that accepts changes', () => {
+  const error = new QueryFailedError('INSERT', [], failure('25006'));
+  expect(asUnavailable(error, true, true)).toBe(error);
+});

@@ -87,9 +87,10 @@ function isRefusal(error: Error): boolean {
  *
  * @param isSentChange whether PostgreSQL may have received a change; if so, and unless it refused the statement, the message
  *   says that the outcome is unknown
+ * @param isWritable whether the database accepts changes; if so, one was refused because its transaction is READ ONLY
  */
-export function asUnavailable(error: unknown, isSentChange = false): unknown {
-  if (!isConnectionFailure(error)) return error;
+export function asUnavailable(error: unknown, isSentChange = false, isWritable = false): unknown {
+  if (!isConnectionFailure(error) || (isWritable && failureOf(error).code === '25006')) return error;
   return isSentChange && !isRefusal(error) ? unavailable(error, OUTCOME_UNKNOWN) : unavailable(error);
 }
 

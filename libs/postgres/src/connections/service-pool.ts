@@ -1,7 +1,7 @@
 import { AsyncLocalStorage } from 'node:async_hooks';
 import pg, { type ClientBase, type PoolClient, type PoolConfig } from 'pg';
 import { tooManyWaiting } from '#errors';
-import { destroySocket, unansweredStatement } from '#internals';
+import { collectParameters, destroySocket, unansweredStatement } from '#internals';
 import { unavailable } from './connection-errors.js';
 
 /** Largest number of callers that wait for a connection of a pool. One more is refused at once. */
@@ -48,6 +48,8 @@ export class ServicePool extends pg.Pool {
   /** Number of connections that were returned without an error. */
   answered = 0;
   private readonly clients: Set<pg.Client>;
+  /** What the database has reported last, by name. */
+  private readonly parameters: Map<string, string>;
   private readonly watch: NodeJS.Timeout | undefined;
   private silence: Error | undefined;
   /** Number of statements that were left unanswered, and may wait for a synchronous standby. */
@@ -60,11 +62,13 @@ export class ServicePool extends pg.Pool {
 
   constructor(options: ServicePoolOptions) {
     const clients = new Set<pg.Client>();
+    const parameters = new Map<string, string>();
     const Client = (options.Client ?? pg.Client) as typeof pg.Client;
     class PooledClient extends Client {
       constructor(clientOptions?: PoolConfig) {
         super(clientOptions);
         clients.add(this);
+        collectParameters(this, parameters);
         this.once('end', () => clients.delete(this));
         // Statements fail with the error anyway, and pg-pool replaces idle connections.
         this.on('error', () => undefined);
@@ -72,6 +76,7 @@ export class ServicePool extends pg.Pool {
     }
     super({ ...options, Client: connectable(PooledClient) });
     this.clients = clients;
+    this.parameters = parameters;
     const { answerTimeoutMs } = options;
     if (answerTimeoutMs === undefined) return;
     this.watch = setInterval(() => this.look(answerTimeoutMs), WATCH_MS).unref();
@@ -80,6 +85,11 @@ export class ServicePool extends pg.Pool {
   /** Number of connections in use. */
   get busy(): number {
     return this.totalCount - this.idleCount;
+  }
+
+  /** Whether the database has reported that it is no standby and not read-only, as PostgreSQL 14 and later do. */
+  get isWritable(): boolean {
+    return ['in_hot_standby', 'default_transaction_read_only'].every((name) => this.parameters.get(name) === 'off');
   }
 
   get isSilent(): boolean {
