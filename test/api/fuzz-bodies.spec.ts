@@ -1,3 +1,4 @@
+import { ApplicationConfig } from '@nestjs/core';
 import { InputPipe } from '#input';
 import { readJson } from '#json';
 import { NewPet } from '../../src/pets/pet.dto.js';
@@ -111,7 +112,7 @@ ATTACKS.push(...ATTACKS.filter(({ name }) => name.endsWith('in an unknown member
 
 // ---- Measurement -----------------------------------------------------------------------------------------------------
 
-const pipe = new InputPipe();
+const pipe = new InputPipe(new ApplicationConfig());
 
 /** All processing of the body of createPet before its handler is called. */
 const read = (bytes: Buffer): unknown => pipe.transform(readJson(bytes), { type: 'body', metatype: NewPet });

@@ -1,4 +1,18 @@
-import { Controller, Get, Injectable, Module, type Type } from '@nestjs/common';
+import {
+  Body,
+  Controller,
+  Get,
+  type INestApplication,
+  Injectable,
+  Module,
+  Post,
+  Query,
+  type Type,
+  UsePipes,
+  ValidationPipe,
+  VERSION_NEUTRAL,
+} from '@nestjs/common';
+import { APP_PIPE } from '@nestjs/core';
 import { ApiOkResponse, ApiOperation } from '@nestjs/swagger';
 import { TypeOrmModule } from '@nestjs/typeorm';
 import {
@@ -13,8 +27,10 @@ import {
   PrimaryColumn,
   type QueryRunner,
 } from 'typeorm';
-import { ApiKeysService, RequireScopes } from '#api-keys';
+import { ApiKeysService, Public, RequireScopes } from '#api-keys';
+import { StartupError } from '#errors';
 import { Idempotency } from '#idempotency';
+import { TextProperty } from '#input';
 import { Metrics } from '#observability';
 import { Tag } from '#openapi';
 import { Database, type Migration } from '#postgres';
@@ -83,6 +99,56 @@ class TestShipsController {
   providers: [Harbour],
 })
 class ShipsModule {}
+
+const implicit = new ValidationPipe({ transform: true, transformOptions: { enableImplicitConversion: true } });
+
+@Module({ providers: [{ provide: APP_PIPE, useValue: implicit }] })
+class ImplicitModule {}
+
+class Piped {
+  @TextProperty({ description: 'A name.', minLength: 1, maxLength: 9 })
+  name: string;
+}
+
+@Public()
+@Controller('test-piped')
+class TestPipedController {
+  @Post()
+  @UsePipes(new ValidationPipe({ exceptionFactory: String, transform: true }))
+  add(@Body() piped: Piped): Piped {
+    return piped;
+  }
+
+  @Get()
+  list(@Query(new ValidationPipe({ stopAtFirstError: true })) piped: Piped): Piped {
+    return piped;
+  }
+
+  @Get('usual')
+  @UsePipes(new ValidationPipe({ transform: true, whitelist: true }))
+  findUsual(@Query() piped: Piped): Piped {
+    return piped;
+  }
+}
+
+@Module({ controllers: [TestPipedController] })
+class PipedModule {}
+
+/** A module with one public handler of GET. */
+function routeOf(path: string): Type {
+  @Public()
+  @Controller({ version: VERSION_NEUTRAL })
+  class TestController {
+    @Get(path)
+    answer(): string {
+      return path;
+    }
+  }
+
+  @Module({ controllers: [TestController] })
+  class TestModule {}
+  return TestModule;
+}
 
 /** Refers to a table of the service and to the table of the other migration, so it must run after both. */
 class FillShips1795500000001 implements Migration {
@@ -221,4 +287,29 @@ test('a module without imports gets every provider of the platform that packages
   } finally {
     await app.close();
   }
+});
+
+test.each([
+  [
+    {
+      setUp: (nest: INestApplication) =>
+        void nest.useGlobalPipes(new ValidationPipe({ whitelist: true, forbidNonWhitelisted: true })),
+    },
+    /: forbidNonWhitelisted of a global ValidationPipe\. Remove/,
+  ],
+  [
+    { features: [PipedModule] },
+    /: exceptionFactory of the ValidationPipe of TestPipedController\.add, stopAtFirstError of .*\.list\. Remove/,
+  ],
+  [{ features: [ImplicitModule] }, /: enableImplicitConversion of a global ValidationPipe\. Remove/],
+  [
+    { features: [routeOf('health/:check')] },
+    /^The route \/health\/live is never reached: \/health\/:check stands before it\. /,
+  ],
+  [{ features: [routeOf('metrics')] }, /^The route \/metrics is never reached: \/metrics stands before it\. /],
+])('a start that would ignore what a project adds, or could not reach, fails: %#', async (options, sentence) => {
+  await expect(createTestApp(options)).rejects.toMatchObject({
+    name: StartupError.name,
+    message: expect.stringMatching(sentence) as string,
+  });
 });

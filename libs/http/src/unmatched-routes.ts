@@ -1,6 +1,6 @@
 import type { Express, RequestHandler, Response } from 'express';
 import { ApiError, METHOD_NOT_ALLOWED, ROUTE_NOT_FOUND } from '#errors';
-import { checkRoutes, routedMethods } from '#internals';
+import { refuseHiddenRoutes, routedMethods } from '#internals';
 import type { Replies } from './replies/replies.js';
 
 /**
@@ -11,9 +11,11 @@ import type { Replies } from './replies/replies.js';
  * - 204 with `Allow` for OPTIONS on a path that has routes (RFC 9110, section 9.3.7), and with
  *   `Access-Control-Allow-Methods` for a preflight request of a known origin,
  * - 405 `method_not_allowed` with `Allow` for any other method (RFC 9110, section 15.5.6).
+ *
+ * @throws StartupError when a route of a module hides a path of the platform
  */
 export function answerUnmatchedRoutes(app: Express, replies: Replies): RequestHandler {
-  checkRoutes(app);
+  refuseHiddenRoutes(app);
   return (request, response, next) => {
     const allowed = allowedMethods(app, request.path);
     if (request.method === 'OPTIONS' && allowed.length > 0) {

@@ -1,6 +1,6 @@
 import type { Type } from '@nestjs/common';
 import { DECORATORS } from '@nestjs/swagger';
-import { PARAMTYPES_METADATA, ROUTE_ARGS_METADATA, RouteParamtypes } from '#internals';
+import { PARAMTYPES_METADATA, PIPES_METADATA, ROUTE_ARGS_METADATA, RouteParamtypes } from '#internals';
 import { isInputClass } from './input-class.js';
 
 /** A method of a controller. */
@@ -14,22 +14,26 @@ export interface HandlerParameter {
   readonly data: string | undefined;
   /** Its declared class. TypeScript emits Object for interfaces, unions and unknown. */
   readonly metatype: unknown;
+  /** The pipes of the controller, the handler and the parameter. */
+  readonly pipes: readonly unknown[];
 }
 
 /** The metadata that `@Body()` and similar decorators write, by `<source>:<index>`. */
-type Declarations = Record<string, { index: number; data?: unknown }>;
+type Declarations = Record<string, { index: number; data?: unknown; pipes?: readonly unknown[] }>;
 
 /** The decorated parameters of a handler. */
 export function parametersOf(controller: Type, handler: Handler): HandlerParameter[] {
   const declared = Reflect.getMetadata(ROUTE_ARGS_METADATA, controller, handler.name) as Declarations | undefined;
   if (declared === undefined) return [];
   const types = Reflect.getMetadata(PARAMTYPES_METADATA, controller.prototype as object, handler.name) as unknown[];
-  return Object.entries(declared).map(([key, { index, data }]) => {
+  const shared = [controller, handler].flatMap((of) => (Reflect.getMetadata(PIPES_METADATA, of) ?? []) as unknown[]);
+  return Object.entries(declared).map(([key, { index, data, pipes = [] }]) => {
     const source = Number(key.split(':')[0]);
     return {
       source: source in RouteParamtypes ? source : undefined,
       data: typeof data === 'string' ? data : undefined,
       metatype: (types as unknown[] | undefined)?.[index],
+      pipes: [...shared, ...pipes],
     };
   });
 }

@@ -1,4 +1,5 @@
 import type { ArgumentMetadata, Type } from '@nestjs/common';
+import { ApplicationConfig } from '@nestjs/core';
 import { IsEmail, Length } from 'class-validator';
 import type { ApiError } from '#errors';
 import { InputPipe } from './input.pipe.js';
@@ -14,7 +15,7 @@ class NewThing {
   count: bigint;
 }
 
-const pipe = new InputPipe();
+const pipe = new InputPipe(new ApplicationConfig());
 
 /** Returns the value that a handler gets, or the message of the error. */
 async function read(metatype: unknown, value: unknown, options: Partial<ArgumentMetadata> = {}): Promise<unknown> {

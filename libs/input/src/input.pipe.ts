@@ -1,8 +1,27 @@
-import { type ArgumentMetadata, HttpException, Injectable, type PipeTransform, ValidationPipe } from '@nestjs/common';
+import {
+  type ArgumentMetadata,
+  HttpException,
+  Inject,
+  Injectable,
+  type OnModuleInit,
+  type PipeTransform,
+  type Type,
+  ValidationPipe,
+} from '@nestjs/common';
+import { ApplicationConfig, DiscoveryService, MetadataScanner } from '@nestjs/core';
 import { plainToInstance } from 'class-transformer';
 import { parse, type ParsedUrlQuery } from 'node:querystring';
-import { ApiError, BAD_REQUEST, type ErrorDefinition, INVALID_PARAMETER, VALIDATION_FAILED } from '#errors';
+import {
+  ApiError,
+  BAD_REQUEST,
+  type ErrorDefinition,
+  INVALID_PARAMETER,
+  StartupError,
+  VALIDATION_FAILED,
+} from '#errors';
+import { lateOptionsOf } from '#internals';
 import { nearestName } from '#runtime';
+import { type Handler, parametersOf } from './handler-parameters.js';
 import { type CheckedProperty, INVALID, inputClassOf, isInputClass } from './input-class.js';
 
 type Fields = Record<string, unknown>;
@@ -39,9 +58,33 @@ export function parseQuery(text: string): ParsedUrlQuery {
  * @throws ApiError VALIDATION_FAILED for a body, INVALID_PARAMETER for a query, BAD_REQUEST for a path
  */
 @Injectable()
-export class InputPipe implements PipeTransform {
+export class InputPipe implements PipeTransform, OnModuleInit {
   private readonly dropping = new ValidationPipe({ transform: true, whitelist: true });
   private readonly refusing = new ValidationPipe({ transform: true, whitelist: true, forbidNonWhitelisted: true });
+
+  @Inject(DiscoveryService) private readonly discovery: DiscoveryService;
+
+  constructor(private readonly application: ApplicationConfig) {}
+
+  /** @throws StartupError that names each option of a module's ValidationPipe that would decide what this pipe has decided */
+  onModuleInit(): void {
+    const late = lateOptionsOf(this.application.getGlobalPipes(), 'a global ValidationPipe');
+    for (const { metatype } of this.discovery.getControllers()) {
+      const controller = metatype as Type;
+      const prototype = controller.prototype as Record<string, Handler>;
+      for (const name of new MetadataScanner().getAllMethodNames(prototype)) {
+        const pipes = parametersOf(controller, prototype[name] as Handler)
+          .filter((parameter) => parameter.source !== undefined && isInputClass(parameter.metatype))
+          .flatMap((parameter) => parameter.pipes);
+        late.push(...lateOptionsOf(pipes, `the ValidationPipe of ${controller.name}.${name}`));
+      }
+    }
+    if (late.length === 0) return;
+    throw new StartupError(
+      `These have no effect, because the platform has checked bodies, queries and paths before: ${late.join(', ')}. ` +
+        'Remove them; @Type(() => Number) converts, and undeclared members are dropped.',
+    );
+  }
 
   transform(value: unknown, metadata: ArgumentMetadata): unknown {
     const { type, metatype, data } = metadata;

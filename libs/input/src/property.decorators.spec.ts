@@ -1,3 +1,4 @@
+import { ApplicationConfig } from '@nestjs/core';
 import type { Type } from '@nestjs/common';
 import { IsOptional, IsString } from 'class-validator';
 import type { ApiError } from '#errors';
@@ -52,7 +53,7 @@ class Parameters {
   cursor?: string;
 }
 
-const pipe = new InputPipe();
+const pipe = new InputPipe(new ApplicationConfig());
 
 /** Returns the value that a handler gets, or the message of the error. */
 async function read(metatype: unknown, value: unknown, type: 'body' | 'query' = 'body'): Promise<unknown> {

@@ -1,18 +1,28 @@
 import type { Express, RequestHandler } from 'express';
 import { StartupError } from '#errors';
 
-/** Private members of the layers of Express's router. With other ones `checkRoutes` fails the start. */
+/** Private members of the layers of Express's router. With other ones `refuseHiddenRoutes` fails the start. */
 interface Layer {
   match(path: string): boolean;
   readonly route?: { readonly path: string; readonly methods: Record<string, boolean> };
 }
 
-/** @throws StartupError when Express keeps its routes in another form */
-export function checkRoutes(app: Express): void {
-  if (layersOf(app).some((layer) => layer.match(layer.route.path) && layer.route.methods['get'])) return;
-  throw new StartupError(
-    'Express keeps its routes in another form than libs/internals expects. Install the pinned version.',
-  );
+/** Paths of the platform, on which load balancers, monitoring and people rely. */
+const PLATFORM_PATHS = [
+  ...['/health/live', '/health/ready', '/metrics', '/openapi.json', '/openapi.yaml'],
+  ...['/docs', '/docs/guide', '/docs/deprecations'],
+];
+
+/** @throws StartupError when a route of a module serves GET on a path of the platform, whose routes are last */
+export function refuseHiddenRoutes(app: Express): void {
+  const layers = layersOf(app);
+  for (const path of PLATFORM_PATHS) {
+    const answering = layers.findIndex((layer) => layer.route.methods['get'] && layer.match(path));
+    if (answering === layers.findLastIndex(({ route }) => route.path === path)) continue;
+    throw new StartupError(
+      `The route ${path} is never reached: ${layers[answering]?.route.path} stands before it. Give that one another path.`,
+    );
+  }
 }
 
 function layersOf(app: Express): Required<Layer>[] {
