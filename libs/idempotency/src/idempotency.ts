@@ -1,6 +1,6 @@
 import { Injectable } from '@nestjs/common';
 import { readOwnJson, writeJson } from '#json';
-import { Database, type Statement, type Transaction, type TransactionOptions } from '#postgres';
+import { Database, type Statement, type Transaction } from '#postgres';
 import { fingerprintOf } from './fingerprint.js';
 import type { IdempotencyKey } from './idempotency-key.js';
 import { IdempotencyKeyRepository, nameOf, type StoredResult, unsettled } from './idempotency-key.repository.js';
@@ -21,8 +21,6 @@ export type Kept<T> = T extends bigint
         : { [Name in keyof T]: Kept<T[Name]> };
 
 /** A try that does not wait: false while another transaction holds the lock of a job. */
-const LOCK_JOB: Statement = { name: '', text: 'SELECT pg_try_advisory_xact_lock(hashtextextended($1, 0))' };
-
 /**
  * Carries a request out once, however often it is sent with the same key: at the same time, on several instances, or after a
  * crash. `@Idempotent()` reads the key of a request. The key is committed together with the changes of the request, and kept
@@ -89,29 +87,6 @@ export class Idempotency {
       if (other) return repeat(key, fingerprint, other);
       throw error;
     }
-  }
-
-  /**
-   * Runs the work of a job in a transaction, in one process of all. Returns false, without waiting, where another process
-   * runs it, and for 24 h after it was committed. If the work fails, the next call runs it.
-   *
-   * @param name the job and its time, such as `remove old visits 2026-11-23`; 1 to 255 characters
-   * @throws any error of `work`
-   */
-  onceForAll(
-    name: string,
-    work: (transaction: Transaction) => Promise<unknown>,
-    options?: TransactionOptions,
-  ): Promise<boolean> {
-    // No client has the id 0.
-    const key = { clientId: 0n, value: name };
-    return this.database.transaction(async (transaction) => {
-      const [row] = await transaction.run<[boolean]>(LOCK_JOB, [name]);
-      if (!row?.[0]) return false;
-      const isNew = await this.keys.store(transaction, key, { fingerprint: fingerprintOf('job', {}), result: '' });
-      if (isNew) await work(transaction);
-      return isNew;
-    }, options);
   }
 
   /**
