@@ -83,6 +83,7 @@ async function run(): Promise<void> {
       contestants.push({ rows, apiKeys: oneKey, ...(await start(OURS, await fill(rows))) });
     }
     const grownUrl = isGrown ? await startGrown(size) : undefined;
+    if (options.contract) return await countKeptRows();
     const results: Result[] = [];
     for (const workload of workloads.filter(({ name }) => options.workloads.includes(name))) {
       await compareAnswers(
@@ -102,6 +103,19 @@ async function run(): Promise<void> {
     report(options, results, servers, grownUrl === undefined ? undefined : await readUpkeep(grownUrl));
   } finally {
     for (const contestant of contestants) await contestant.stop();
+  }
+}
+
+/** Prints how many rows of the contract each server keeps. */
+async function countKeptRows(): Promise<void> {
+  for (const { name, origin } of contestants) {
+    const words = ['run', '--silent', 'contract', '--', '--url', origin, '--key', API_KEY];
+    // The runner's code is 1 when a row is broken.
+    const judged = promisify(execFile)('npm', words, { cwd: ROOT, maxBuffer: 10_000_000 });
+    const { stdout } = await judged.catch((error: { stdout: string }) => error);
+    const [count] = /^\d+ of \d+ rows hold\.$/m.exec(stdout) ?? [];
+    if (count === undefined) throw new Error(`${name} could not be judged.`);
+    process.stdout.write(`${name.padEnd(14)}${count}\n`);
   }
 }
 
