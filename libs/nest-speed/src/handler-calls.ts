@@ -1,3 +1,4 @@
+import { AsyncResource } from 'node:async_hooks';
 import {
   type ArgumentMetadata,
   type CanActivate,
@@ -9,9 +10,22 @@ import {
   type PipeTransform,
 } from '@nestjs/common';
 import type { RouteParamtypes } from '@nestjs/common/internal';
-import type { ContextUtils, GuardsConsumer, InterceptorsConsumer } from '@nestjs/core/internal';
+import type { ContextUtils, GuardsConsumer } from '@nestjs/core/internal';
 import type { ParamProperties, RouterExecutionContext } from '@nestjs/core/router/router-execution-context.js';
-import { isObservable, lastValueFrom, ReplaySubject, tap } from 'rxjs';
+import {
+  EmptyError,
+  from,
+  isObservable,
+  lastValueFrom,
+  NEVER,
+  Observable,
+  type ObservableInput,
+  of,
+  Subject,
+  Subscription,
+  takeUntil,
+  tap,
+} from 'rxjs';
 import { isDeclared } from '#json';
 import { DirectInterceptor, logOtherInternals } from '#internals';
 import { differenceOfNest, importNestInternals, type NestInternals } from './nest-internals.js';
@@ -25,7 +39,6 @@ interface PrivateMembers {
   readonly contextUtils: ContextUtils;
   readonly guardsConsumer: GuardsConsumer;
   readonly guardsContextCreator: Creator<CanActivate>;
-  readonly interceptorsConsumer: InterceptorsConsumer;
   readonly interceptorsContextCreator: Creator<NestInterceptor>;
   readonly pipesContextCreator: Creator<PipeTransform>;
   readonly responseController: {
@@ -33,7 +46,7 @@ interface PrivateMembers {
     setHeaders(response: unknown, headers: unknown): void;
   };
   isResponseHandled(instance: object, methodName: string, params: ParamProperties[]): boolean;
-  observeHandlerResult(value: unknown, observed: ReplaySubject<unknown>, streams: unknown[]): void;
+  fromClientDisconnect(request: unknown, response: unknown): Observable<unknown>;
   trackHandlerStream(emitted: unknown, streams: unknown[]): void;
 }
 
@@ -71,12 +84,12 @@ type SendAnswer = (...parameters: unknown[]) => Promise<unknown>;
  *
  * Nest awaits each guard, each pipe of each parameter and the response, and wraps each interceptor in an observable.
  * For a short request this is as much work as all the rest. Here only promises are awaited, direct interceptors behind
- * the last other one are plain calls, and values are sent at once. Nest's own code calls the other interceptors, and
- * the handlers that do more: those with request scope, and those that send events, redirect, render, or write the
+ * the last other one are plain calls, the others need one observable each instead of four, and values are sent at once.
+ * Nest's own code calls the handlers that do more: those with request scope, and those that send events, redirect, render, or write the
  * response themselves.
  */
 function createHandlerCallsClass(nest: NestInternals): typeof RouterExecutionContext {
-  const { ExecutionContextHost, FORBIDDEN_MESSAGE, markRejectedByPipes } = nest;
+  const { destroyUnsentBody, ExecutionContextHost, FORBIDDEN_MESSAGE, markRejectedByPipes } = nest;
   const tokens = new nest.ParamsTokenFactory();
 
   return class HandlerCalls extends nest.RouterExecutionContext {
@@ -104,7 +117,7 @@ function createHandlerCallsClass(nest: NestInternals): typeof RouterExecutionCon
       const pipes = router.pipesContextCreator.create(...bound);
       const piped = parameters.filter(({ type }) => this.isPipeable(type));
       router.contextUtils.warnOnMissingParamtypes(instance, methodName, handler.paramtypes, pipes, piped);
-      const { applicationRef, guardsConsumer, interceptorsConsumer, responseController } = router;
+      const { applicationRef, guardsConsumer, responseController } = router;
       const { httpStatusCode, hasCustomHeaders, responseHeaders } = handler;
       const guards = router.guardsContextCreator.create(...bound);
       const args = parameters.map((parameter) => this.argumentOf(parameter, pipes));
@@ -117,20 +130,45 @@ function createHandlerCallsClass(nest: NestInternals): typeof RouterExecutionCon
           ? callback.apply(instance, values)
           : values.then<unknown>((settled) => callback.apply(instance, settled));
       };
-      const callThroughNest = async (context: ExecutionContext, message: Message): Promise<void> => {
-        const observed = new ReplaySubject(1);
+      const callInterceptors = async (context: ExecutionContext, message: Message): Promise<void> => {
+        const [request, response] = message;
         const streams: unknown[] = [];
-        const next = async (): Promise<unknown> => {
+        const gone = new Subject<true>();
+        let isGone = false;
+        let isOver = false;
+        let watch: Subscription | undefined;
+        const callHandler = async (): Promise<unknown> => {
           for (const interceptor of before) interceptor.before(context);
           let result = await handle(message);
           if (isObservable(result) && after.length > 0) result = await lastValueFrom(result);
           for (const interceptor of after) result = interceptor.after(result, context);
-          router.observeHandlerResult(result, observed, streams);
-          return isObservable(result) ? result.pipe(tap((each) => router.trackHandlerStream(each, streams))) : result;
+          if (!isObservable(result)) {
+            // An interceptor has not waited for it.
+            if (isOver) destroyUnsentBody(result);
+            else router.trackHandlerStream(result, streams);
+            return result;
+          }
+          // As with Nest, only an observable of the handler ends when the client goes away.
+          watch = router.fromClientDisconnect(request, response).subscribe(() => {
+            isGone = true;
+            gone.next(true);
+          });
+          return result.pipe(tap((each) => router.trackHandlerStream(each, streams)));
         };
-        const result = await interceptorsConsumer.intercept(outer, [...message], instance, callback, next, 'http');
-        const [request, response] = message;
-        await sendByNest(result, response, request, observed, streams);
+        let result: unknown;
+        try {
+          result = await lastValueFrom(intercepted(outer, context, callHandler).pipe(takeUntil(gone)));
+        } catch (error) {
+          streams.forEach(destroyUnsentBody);
+          if (isGone && error instanceof EmptyError) return;
+          throw error;
+        } finally {
+          isOver = true;
+          watch?.unsubscribe();
+        }
+        if (isGone) [result, ...streams].forEach(destroyUnsentBody);
+        else if (streams.length === 0 && isSentAtOnce(result)) applicationRef.reply(response, result);
+        else await sendByNest(of(result), response, request, NEVER, streams);
       };
 
       // Runs for every request. Nothing here is an `async` function that need not wait: each would cost a promise.
@@ -150,12 +188,12 @@ function createHandlerCallsClass(nest: NestInternals): typeof RouterExecutionCon
         responseController.setStatus(response, httpStatusCode);
         if (hasCustomHeaders) responseController.setHeaders(response, responseHeaders);
         const context = new ExecutionContextHost([...message], controller, callback);
-        if (outer.length > 0) return callThroughNest(context, message);
+        if (outer.length > 0) return callInterceptors(context, message);
         for (const interceptor of before) interceptor.before(context);
         let result = await handle(message);
         if (isObservable(result) && after.length > 0) result = await lastValueFrom(result);
         for (const interceptor of after) result = interceptor.after(result, context);
-        if (Array.isArray(result) || isValue(result)) applicationRef.reply(response, result);
+        if (isSentAtOnce(result)) applicationRef.reply(response, result);
         else await sendByNest(result, response, request);
       };
     }
@@ -219,8 +257,37 @@ function isDirect(interceptor: NestInterceptor): interceptor is DirectIntercepto
   return interceptor.intercept === DirectInterceptor.prototype.intercept;
 }
 
+/**
+ * What the interceptors from the one at `index` on make of what the handler returns. Each subscription calls them anew, in the
+ * asynchronous context in which `handle` was called.
+ */
+function intercepted(
+  interceptors: readonly NestInterceptor[],
+  context: ExecutionContext,
+  callHandler: () => Promise<unknown>,
+  index = 0,
+): Observable<unknown> {
+  const scope = new AsyncResource('interceptor');
+  const interceptor = interceptors[index];
+  const next = { handle: () => intercepted(interceptors, context, callHandler, index + 1) };
+  const call = async (): Promise<ObservableInput<unknown>> => {
+    if (interceptor) return interceptor.intercept(context, next);
+    const result = await callHandler();
+    return isObservable(result) ? result : of(result);
+  };
+  return new Observable((subscriber) => {
+    const subscription = new Subscription();
+    scope
+      .runInAsyncScope(call)
+      .then((made) => !subscriber.closed && subscription.add(from(made).subscribe(subscriber)))
+      .catch((error: unknown) => subscriber.error(error));
+    return subscription;
+  });
+}
+
 /** Whether Nest would send a result as it is: not an observable, a stream, a file or a web `Response`. */
-function isValue(result: unknown): boolean {
+function isSentAtOnce(result: unknown): boolean {
+  if (Array.isArray(result)) return true;
   if (typeof result !== 'object' || result === null || isDeclared(result)) return true;
   return Object.getPrototypeOf(result) === Object.prototype && !(Symbol.asyncIterator in result);
 }

@@ -1,10 +1,11 @@
 import type * as core from '@nestjs/core/internal';
+import type * as bodies from '@nestjs/core/helpers/destroy-unsent-body.js';
 import type * as pipes from '@nestjs/core/router/rejected-by-pipes.js';
 import type * as execution from '@nestjs/core/router/router-execution-context.js';
 import type * as responses from '@nestjs/core/router/router-response-controller.js';
 import { createHash } from 'node:crypto';
 
-export type NestInternals = typeof core & typeof execution & typeof responses & typeof pipes;
+export type NestInternals = typeof core & typeof execution & typeof responses & typeof pipes & typeof bodies;
 
 /** Imports the modules of Nest whose undocumented exports are used here. Rejects if one is missing. */
 export async function importNestInternals(): Promise<NestInternals> {
@@ -13,21 +14,28 @@ export async function importNestInternals(): Promise<NestInternals> {
     import('@nestjs/core/router/router-execution-context.js'),
     import('@nestjs/core/router/router-response-controller.js'),
     import('@nestjs/core/router/rejected-by-pipes.js'),
+    import('@nestjs/core/helpers/destroy-unsent-body.js'),
   ]);
-  return { ...modules[0], ...modules[1], ...modules[2], ...modules[3] };
+  return { ...modules[0], ...modules[1], ...modules[2], ...modules[3], ...modules[4] };
 }
 
 /** The classes and functions of Nest that are replaced here or whose behaviour is assumed. */
 const KNOWN = [
   ...['ContextUtils', 'ExecutionContextHost', 'GuardsConsumer', 'InterceptorsConsumer', 'ParamsTokenFactory'],
-  ...['PipesConsumer', 'RouterExecutionContext', 'RouterResponseController', 'markRejectedByPipes'],
+  ...[
+    'PipesConsumer',
+    'RouterExecutionContext',
+    'RouterResponseController',
+    'destroyUnsentBody',
+    'markRejectedByPipes',
+  ],
 ];
 
 /**
  * The first 16 digits of the SHA-256 of their source texts and those of their methods in @nestjs/core 12.5.1. If a version
  * changes one, or a tool wraps one, review `handler-calls.ts`.
  */
-const FINGERPRINT = 'd56b694c1d5798a3';
+const FINGERPRINT = '50cbab2edbe939e4';
 
 /**
  * Describes how the internals of Nest differ from the known ones; undefined if they do not.
