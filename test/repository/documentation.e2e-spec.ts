@@ -100,6 +100,21 @@ describe.each(readdirSync(join(ROOT, 'libs')))('libs/%s/README.md', (library) =>
     expect(settings.filter((name) => !read('.env.example').includes(`#${name}=`))).toEqual([]);
   });
 
+  test('names its lines, to 50 or a tenth, and the settings that it declares', async () => {
+    const [, lines = '', names = ''] =
+      /^About ([\d,]+) lines\. (?:No settings|Settings?: ([^.;]*))[.;]/m.exec(text) ?? [];
+    const sources = filesBelow(`libs/${library}`, '.ts').filter((path) => !path.endsWith('.spec.ts'));
+    const counted = sources.reduce((sum, path) => sum + read(path).split('\n').length - 1, 0);
+    expect(Math.abs(Number(lines.replace(',', '')) - counted)).toBeLessThanOrEqual(Math.max(50, counted / 10));
+    const door = (await import(`#${library}`)) as Record<string, Record<string, { name: string }>>;
+    const declared = Object.keys(door).flatMap((name) =>
+      name.endsWith('_SETTINGS') ? Object.values(door[name] ?? {}).map((setting) => setting.name) : [],
+    );
+    expect([...names.matchAll(/`([A-Z_]+)`/g)].map(([, name]) => name).sort()).toEqual(
+      declared.filter((name) => name !== '').sort(),
+    );
+  });
+
   test('names lines that exist, if it says what to delete', () => {
     expect(() => OPTIONAL.includes(library) && changesOf([library])).not.toThrow();
   });
