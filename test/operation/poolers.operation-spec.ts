@@ -157,6 +157,11 @@ test('transaction mode without prepared statements, with DATABASE_DIRECT_URL: ev
     expect([status, stdout]).toEqual([0, 'The schema is current.\n']);
   }));
 
+test('transaction mode without DATABASE_DIRECT_URL: migrate advises that setting', async () => {
+  const url = await pooler({ pool_mode: 'transaction' });
+  expect(await services.refusal({ DATABASE_URL: url }, [CLI, 'migrate'])).toContain('Set DATABASE_DIRECT_URL.');
+});
+
 describe('a full pooler is reported as overload, 503 with Retry-After, not as a silent database', () => {
   test.each([
     // Notifications hold one of these sessions. Requests wait for the others, or in the queue for those that wait, as long as

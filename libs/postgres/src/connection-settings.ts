@@ -77,7 +77,9 @@ export type PostgresConfig = Pick<Config, 'fastPaths'> &
 
 /** The settings for statements that need a session of their own: `databaseUrl` is DATABASE_DIRECT_URL if that is set. */
 export function directly<Own extends PostgresConfig>(config: Own): Own {
-  return { ...config, databaseUrl: config.databaseDirectUrl ?? config.databaseUrl };
+  const { databaseDirectUrl, databaseUrl, databasePoolSize } = config;
+  // A second connection can end what the first one runs.
+  return { ...config, databaseUrl: databaseDirectUrl ?? databaseUrl, databasePoolSize: Math.max(databasePoolSize, 2) };
 }
 
 /** Whether each connection of `databaseUrl` has a session of its own, as far as the settings tell. */

@@ -27,8 +27,9 @@ export async function migrationStatus(dataSource: DataSource): Promise<Migration
   const queryRunner = dataSource.createQueryRunner('master');
   try {
     const [known, applied] = [knownMigrations(dataSource), await appliedMigrations(queryRunner)];
+    // TypeORM requires that a name ends with its Unix time in ms, 13 digits.
     return [...new Set([...known.keys(), ...applied.keys()])]
-      .sort((a, b) => timestampOf(a) - timestampOf(b))
+      .sort((a, b) => Number(a.slice(-13)) - Number(b.slice(-13)))
       .map((name) => ({
         name,
         appliedAt: applied.get(name)?.appliedAt,
@@ -95,9 +96,4 @@ export async function appliedMigrations(
     true,
   );
   return new Map((records as MigrationStatus[]).map((migration) => [migration.name, migration]));
-}
-
-/** TypeORM requires that a migration's name ends with its Unix time in ms, 13 digits. */
-function timestampOf(name: string): number {
-  return Number(name.slice(-13));
 }

@@ -27,15 +27,17 @@ const SET_LIMITS = `
 const WATCH_CLIENT = `SET client_connection_check_interval = '1s'`;
 
 /** The process of a server that serves the session; none for the embedded engine, which ends with this process. */
-const SERVER_PROCESS = `
-  SELECT pid FROM pg_stat_activity WHERE pid = pg_backend_pid() AND backend_type = 'client backend'`;
+async function serverProcess(through: DataSource | QueryRunner): Promise<number | undefined> {
+  const query = `SELECT pid FROM pg_stat_activity WHERE pid = pg_backend_pid() AND backend_type = 'client backend'`;
+  return ((await through.query(query)) as { pid: number }[])[0]?.pid;
+}
 
 /**
  * Runs `work`, which changes the schema, under a lock against other processes. `work` must use the connection that holds the
  * lock: PostgreSQL binds an advisory lock to its session, and the embedded engine has no second connection. The statements
  * wait at most LOCK_TIMEOUT_MS for a lock. SIGTERM and SIGINT end the session, and closing the data source waits for that.
  *
- * @throws StartupError when another process holds the lock for over 60 s, or a signal arrives
+ * @throws StartupError when another process holds the lock for over 60 s, a signal arrives, or a pooler shares sessions
  */
 export async function withSchemaLock<T>(
   dataSource: DataSource,
@@ -45,20 +47,20 @@ export async function withSchemaLock<T>(
   let forgetSignals: (() => void) | undefined;
   let isStopping = false;
   try {
+    const pid = await serverProcess(queryRunner);
+    if (pid !== undefined) {
+      // Two connections with one session, or one connection with two.
+      if ((await serverProcess(dataSource)) === pid || (await serverProcess(queryRunner)) !== pid) {
+        throw new StartupError('Migrations cannot pass a pooler in transaction mode. Set DATABASE_DIRECT_URL.');
+      }
+      const stop = (): void => {
+        isStopping = true;
+        dataSource.query('SELECT pg_terminate_backend($1, 60000)', [pid]).catch(() => undefined);
+      };
+      forgetSignals = onStopSignal(stop, () => process.exit(1));
+    }
     await queryRunner.query(SET_LIMITS, [LIMITS]);
     await queryRunner.query(WATCH_CLIENT).catch(() => undefined);
-    const [server] = (await queryRunner.query(SERVER_PROCESS)) as { pid: number }[];
-    if (server !== undefined) {
-      const endSession = (): Promise<unknown> =>
-        dataSource.query('SELECT pg_terminate_backend($1, 60000)', [server.pid]).catch(() => undefined);
-      forgetSignals = onStopSignal(
-        () => {
-          isStopping = true;
-          void endSession();
-        },
-        () => process.exit(1),
-      );
-    }
     await acquireSchemaLock(queryRunner);
     try {
       const result = await work(queryRunner);
