@@ -386,6 +386,24 @@ describe('no request fails and no list is late', () => {
   });
 });
 
+test('while one of two replicas hangs, the other one serves the lists, but for the trials of the first', async () => {
+  delayed.suspend();
+  try {
+    await until(async () => {
+      await listOnBoth();
+      return !(await Promise.all(origins.map((origin) => isReady(delayed, origin)))).some(Boolean);
+    });
+    const before = await counted();
+    for (let list = 0; list < 200; list++) await listOnBoth();
+    const after = await counted();
+    const [reads, fallbacks] = [after.reads - before.reads, after.fallbacks - before.fallbacks];
+    report('one of two replicas hangs', { reads, fallbacks });
+    expect([reads + fallbacks, fallbacks < 40]).toEqual([400, true]);
+  } finally {
+    delayed.resume();
+  }
+});
+
 test('a replica lags: a list has the newest pet, metrics show the fallbacks, and the log says that it is behind', async () => {
   const { fallbacks } = await counted();
   await administer(near.url, 'SELECT pg_wal_replay_pause()');

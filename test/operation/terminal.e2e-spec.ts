@@ -112,6 +112,8 @@ describe('a command on a terminal', () => {
     seed.type(CTRL_C);
     await seed.ended;
     expect(seed.shown).toMatch(/Added \d+ of 1000000000 pets; they stay after Ctrl\+C\.\^C$/);
+    const finished = petstore('seed --count 25');
+    expect([await finished.ended, finished.text.split('\x1b[K').at(-1)]).toEqual([0, 'Added 25 pets.\r\n']);
     const terminal = petstore('export --to pets.sql');
     await terminal.shows(/\d bytes; Ctrl\+C deletes the file\.$/);
     terminal.type(CTRL_C);

@@ -231,17 +231,21 @@ test('a migration that TypeORM generates for a view entity finds the table typeo
 
 test('statements of a migration wait 2 s for a lock, run without a limit, and later ones wait as before', async () => {
   const limits: unknown[] = [];
+  await dataSource.query(`CREATE MATERIALIZED VIEW refreshed AS SELECT current_setting('lock_timeout') AS value`);
+  await dataSource.query('CREATE UNIQUE INDEX ON refreshed (value)');
   // It waits for its lock without a limit.
   pushMigration(makesIndex('IndexName4102444799999', 'CREATE INDEX CONCURRENTLY IF NOT EXISTS ix_test ON pet (name)'));
   pushMigration({
     ...later('SeeLimits4102444800000', true),
     up: async (queryRunner) => {
+      await queryRunner.query('REFRESH MATERIALIZED VIEW CONCURRENTLY refreshed');
       for (const name of ['lock_timeout', 'statement_timeout', 'transaction_timeout']) {
         limits.push(await queryRunner.query(`SELECT current_setting('${name}', true) AS value`));
       }
     },
   });
   await migrate(dataSource);
+  expect(await dataSource.query('SELECT value FROM refreshed')).toEqual([{ value: '2s' }]);
   // PostgreSQL before version 17 has no transaction_timeout.
   expect(limits.slice(0, 2)).toEqual([[{ value: '2s' }], [{ value: '0' }]]);
   expect([[{ value: '0' }], [{ value: null }]]).toContainEqual(limits[2]);
@@ -334,11 +338,14 @@ if (engine === 'postgresql') {
   test('a SIGTERM ends a migration also when PostgreSQL cannot be told', async () => {
     pushMigration({
       ...later('Stopped4102444800000', true),
-      up: () => Promise.resolve(void process.emit('SIGTERM')),
+      up: () => {
+        import.meta.jest.spyOn(dataSource, 'query').mockRejectedValueOnce(new Error('no connection'));
+        return Promise.resolve(void process.emit('SIGTERM'));
+      },
     });
-    const query = import.meta.jest.spyOn(dataSource, 'query').mockRejectedValue(new Error('no connection'));
-    const migration = migrate(dataSource).finally(() => query.mockRestore());
-    await expect(migration).rejects.toThrow('A signal has ended the change of the schema. What is complete is kept.');
+    await expect(migrate(dataSource)).rejects.toThrow(
+      'A signal has ended the change of the schema. What is complete is kept.',
+    );
   });
 
   test('five instances that migrate at the same moment all start on the migrated schema', async () => {

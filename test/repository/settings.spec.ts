@@ -2,6 +2,7 @@ import { readdirSync, readFileSync } from 'node:fs';
 import { StartupError } from '#errors';
 import { connectionsBeside } from '#http';
 import { Config } from '#settings';
+import { LOCK_TIMEOUT_MS } from '../../libs/postgres/src/schema/schema-lock.js';
 import { environmentExample, withSettingsTable } from '../../scripts/settings-pages.js';
 import { readConfig, type ServiceConfig, SETTINGS } from '../../src/settings.js';
 
@@ -50,6 +51,11 @@ test('every setting has a default; an empty value, or only white space, counts a
 
 test.each(VARIABLES.filter(({ shown }) => shown !== ''))('the shown default of $name is its default', (setting) => {
   expect(readConfig({ [setting.name]: setting.shown })).toEqual(readConfig({}));
+});
+
+test('by default a request outlasts two waits of a migration for its lock', () => {
+  const { acquireTimeoutMs, statementTimeoutMs } = readConfig({});
+  expect(Math.min(acquireTimeoutMs, statementTimeoutMs)).toBeGreaterThan(2 * LOCK_TIMEOUT_MS);
 });
 
 test('PUBLIC_BASE_URL is converted to ASCII, and its default has the port of PORT', () => {
