@@ -40,8 +40,9 @@ import { jest } from '@jest/globals';
 import express, { type NextFunction, type Request, type Response } from 'express';
 import type { Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
+import { Readable } from 'node:stream';
 import { setImmediate as turn } from 'node:timers/promises';
-import { catchError, map, type Observable, of } from 'rxjs';
+import { catchError, from, map, type Observable, of, race, retry } from 'rxjs';
 import { PlatformExpressAdapter } from '#http';
 import { DirectInterceptor } from '#internals';
 import { callHandlersDirectly } from '#nest-speed';
@@ -123,6 +124,12 @@ class OverridingInterceptor extends DirectInterceptor {
 
 const wrapping = ordinary('wrapping', (next) => next.pipe(map((value) => ({ wrapped: value }))));
 const catching = ordinary('catching', (next) => next.pipe(catchError((error: Error) => of(error.message))));
+
+/** A file that notes its end. */
+function file(): StreamableFile {
+  const stream = Readable.from(['file']).once('close', () => note('file closed'));
+  return new StreamableFile(stream);
+}
 
 // Pipes
 
@@ -337,6 +344,63 @@ const CASES: Record<string, Case> = {
   },
   'a value': { handle: () => ({ a: [1, 2n] }), text: '{"a":[1,2]}' },
   'a thenable, asked once': { handle: () => thenable('value'), text: 'value' },
+  'an interceptor that calls the handler again': {
+    on: [
+      UseInterceptors(
+        ordinary('again', (next) => next.pipe(retry(2))),
+        wrapping,
+      ),
+    ],
+    handle: () => (calls.filter((call) => call === 'handler').length < 3 ? fails('busy')() : 'done'),
+    text: '{"wrapped":"done"}',
+  },
+  'an interceptor that does not wait for a file': {
+    on: [UseInterceptors(ordinary('impatient', (next) => race(next, of('early'))))],
+    handle: () => file(),
+    text: 'early',
+  },
+  'an interceptor that waits for a file no longer': {
+    on: [UseInterceptors(ordinary('later', (next) => race(next, from(turn('early')))))],
+    handle: () => turn().then(turn).then(file),
+    text: 'early',
+  },
+  'an interceptor that sends no file': {
+    on: [UseInterceptors(ordinary('replacing', (next) => next.pipe(map(() => 'other'))))],
+    handle: () => file(),
+    text: 'other',
+  },
+  'an interceptor that fails with a file in hand': {
+    on: [UseInterceptors(ordinary('failing', (next) => next.pipe(map(fails('late')))))],
+    handle: () => file(),
+    status: 400,
+  },
+  'a file behind an interceptor': {
+    on: [UseInterceptors(ordinary('idle', (next) => next))],
+    handle: () => file(),
+    text: 'file',
+  },
+  'a promise of an observable, by an interceptor': {
+    on: [
+      UseInterceptors(
+        class {
+          intercept = (_: unknown, next: CallHandler) => Promise.resolve(next.handle());
+        },
+      ),
+    ],
+    handle: () => 'value',
+    text: 'value',
+  },
+  'an interceptor that returns nothing': {
+    on: [
+      UseInterceptors(
+        class {
+          intercept = () => undefined;
+        },
+      ),
+    ],
+    handle: () => 'value',
+    status: 500,
+  },
   'a guard and a pipe that are made for the controller': {
     on: [UseGuards(guard('transient', () => true, Scope.TRANSIENT))],
     parameters: [Param('id', pipe('transient', undefined, Scope.TRANSIENT))],

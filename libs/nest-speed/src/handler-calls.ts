@@ -13,6 +13,7 @@ import type { RouteParamtypes } from '@nestjs/common/internal';
 import type { ContextUtils, GuardsConsumer } from '@nestjs/core/internal';
 import type { ParamProperties, RouterExecutionContext } from '@nestjs/core/router/router-execution-context.js';
 import {
+  EMPTY,
   EmptyError,
   from,
   isObservable,
@@ -22,6 +23,7 @@ import {
   type ObservableInput,
   of,
   Subject,
+  type Subscriber,
   Subscription,
   takeUntil,
   tap,
@@ -270,15 +272,18 @@ function intercepted(
   const scope = new AsyncResource('interceptor');
   const interceptor = interceptors[index];
   const next = { handle: () => intercepted(interceptors, context, callHandler, index + 1) };
-  const call = async (): Promise<ObservableInput<unknown>> => {
+  const call = async (subscriber: Subscriber<unknown>): Promise<ObservableInput<unknown>> => {
     if (interceptor) return interceptor.intercept(context, next);
+    // As with Nest, an interceptor that unsubscribes at once does not call the handler.
+    await Promise.resolve();
+    if (subscriber.closed) return EMPTY;
     const result = await callHandler();
     return isObservable(result) ? result : of(result);
   };
   return new Observable((subscriber) => {
     const subscription = new Subscription();
     scope
-      .runInAsyncScope(call)
+      .runInAsyncScope(call, undefined, subscriber)
       .then((made) => !subscriber.closed && subscription.add(from(made).subscribe(subscriber)))
       .catch((error: unknown) => subscriber.error(error));
     return subscription;
