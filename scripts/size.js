@@ -9,10 +9,10 @@ import { parseArgs } from 'node:util';
 
 /** The aim is 14,000 lines of src. */
 const BUDGETS = {
-  'src and libs: lines': 14_255,
+  'src and libs: lines': 14_260,
   'src and libs: files': 190,
   'browser: lines': 350,
-  'tests: lines': 22_900,
+  'tests: lines': 22_960,
   settings: 30,
   'names of the package': 60,
   decisions: 40,
