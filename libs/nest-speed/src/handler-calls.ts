@@ -169,7 +169,8 @@ function createHandlerCallsClass(nest: NestInternals): typeof RouterExecutionCon
           watch?.unsubscribe();
         }
         if (isGone) [result, ...streams].forEach(destroyUnsentBody);
-        else if (streams.length === 0 && isSentAtOnce(result)) applicationRef.reply(response, result);
+        else if (streams.length === 0 && (Array.isArray(result) || isValue(result)))
+          applicationRef.reply(response, result);
         else await sendByNest(of(result), response, request, NEVER, streams);
       };
 
@@ -195,7 +196,7 @@ function createHandlerCallsClass(nest: NestInternals): typeof RouterExecutionCon
         let result = await handle(message);
         if (isObservable(result) && after.length > 0) result = await lastValueFrom(result);
         for (const interceptor of after) result = interceptor.after(result, context);
-        if (isSentAtOnce(result)) applicationRef.reply(response, result);
+        if (Array.isArray(result) || isValue(result)) applicationRef.reply(response, result);
         else await sendByNest(result, response, request);
       };
     }
@@ -291,8 +292,7 @@ function intercepted(
 }
 
 /** Whether Nest would send a result as it is: not an observable, a stream, a file or a web `Response`. */
-function isSentAtOnce(result: unknown): boolean {
-  if (Array.isArray(result)) return true;
+function isValue(result: unknown): boolean {
   if (typeof result !== 'object' || result === null || isDeclared(result)) return true;
   return Object.getPrototypeOf(result) === Object.prototype && !(Symbol.asyncIterator in result);
 }
