@@ -9,7 +9,7 @@ import { parseArgs } from 'node:util';
 
 /** The aim is 14,000 lines of src. */
 const BUDGETS = {
-  'src and libs: lines': 14_260,
+  'src and libs: lines': 14_268,
   'src and libs: files': 190,
   'browser: lines': 350,
   'tests: lines': 22_960,

@@ -1,4 +1,4 @@
-import { Injectable } from '@nestjs/common';
+import { Injectable, Logger } from '@nestjs/common';
 import { hash } from 'node:crypto';
 import { StartupError } from '#errors';
 import { Database, type Statement } from '#postgres';
@@ -21,6 +21,9 @@ const MAX_REASON_LENGTH = 500;
 
 /** Default time in ms for which a rotated key and its successor are both valid. */
 const DEFAULT_OVERLAP_MS = 24 * 3_600_000;
+
+/** A bootstrap key of fewer different characters is warned about. */
+const MIN_DIFFERENT_CHARACTERS = 8;
 
 const SELECT = `SELECT ${KEY_COLUMNS} FROM api_key key JOIN client ON client.id = key.client_id`;
 const FIND_BY_REFERENCE: Statement = {
@@ -196,6 +199,11 @@ export class ApiKeysService {
     if (hasWrongChecksum(secret)) {
       throw new StartupError(
         'BOOTSTRAP_API_KEY looks like a key of this service, but its checksum is wrong: a typing error?',
+      );
+    }
+    if (new Set(secret).size < MIN_DIFFERENT_CHARACTERS) {
+      new Logger(ApiKeysService.name).warn(
+        'BOOTSTRAP_API_KEY repeats a few characters: it is easy to guess. Use random ones.',
       );
     }
     await this.insert('bootstrap', secret, this.application.defaultScopes);
