@@ -10,8 +10,8 @@ import { Metrics } from './metrics.js';
 /** Sent by a worker that is scraped to the primary process, which replies with the text of the group's metrics. */
 export const GROUP_SCRAPE = 'metrics of the group';
 
-/** Time in ms that a worker waits for the primary process. */
-const GROUP_ANSWER_MS = 2_000;
+/** Time in ms that a worker waits for the primary process, which gives up a worker after 5 s: one may be starting. */
+const GROUP_ANSWER_MS = 6_000;
 
 /** Serves scrapes. In a group of processes the response has the metrics of all, whichever process gives it. */
 @ApiExcludeController()
@@ -37,7 +37,7 @@ export class MetricsController implements OnModuleInit {
   /**
    * The metrics of this process or of its group, in Prometheus's text format.
    *
-   * @throws ApiError UNAVAILABLE when the primary process of the group does not respond within 2 s
+   * @throws ApiError UNAVAILABLE when the primary process of the group does not respond within 6 s
    */
   @Get()
   @RequireScopes('metrics:read')
