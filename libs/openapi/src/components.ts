@@ -4,7 +4,6 @@ import type { Application } from '#settings';
 import { describeErrorExample, describeSharedResponses } from './responses.js';
 import { RESPONSE_HEADERS } from './response-headers.js';
 
-/** The schema `Error` of the specification. */
 const ERROR: SchemaObject = {
   type: 'object',
   description: 'The body of every response that is an error.',

@@ -20,7 +20,7 @@ import { OperationRegistry } from '#api-keys';
 import type { Deprecation } from '#deprecation';
 import { Application, BASE_PATH, Config, optional, type Setting, type SettingsOf } from '#settings';
 import { describeComponents } from './components.js';
-import { type Schemas, toJsonSchema } from './json-schema.js';
+import { toJsonSchema } from './json-schema.js';
 import { describeOperation } from './operation.js';
 import { findOperations, handlerKey } from './operations.js';
 
@@ -91,7 +91,7 @@ export class OpenApiDocument {
     const schemas = Object.fromEntries(
       Object.entries(found.components?.schemas ?? {}).map(([name, schema]) => [name, toJsonSchema({ ...schema })]),
     );
-    const paths = this.describePaths(found.paths, schemas);
+    const paths = this.describePaths(found.paths);
     const document: OpenAPIObject = {
       ...head,
       servers: this.describeServers(BASE_PATH),
@@ -103,17 +103,12 @@ export class OpenApiDocument {
     this.json = `${JSON.stringify(document, null, 2)}\n`;
   }
 
-  /** The same document as YAML. */
   get yaml(): string {
     // Parsed from the JSON, so that YAML gets no anchors for shared objects and no undefined members.
     return (this.yamlText ??= stringify(JSON.parse(this.json), { lineWidth: 120 }));
   }
 
-  /**
-   * The deployments whose URLs are set; if there are none, the server that sends the document.
-   *
-   * @param prefix the end of the URLs: `/v1` or empty
-   */
+  /** @param prefix the end of the URLs: `/v1` or empty */
   private describeServers(prefix: string): ServerObject[] {
     const { productionBaseUrl, stagingBaseUrl } = this.config;
     const server = (url: string | undefined, description: string): ServerObject[] =>
@@ -135,14 +130,14 @@ export class OpenApiDocument {
    * The paths of the API. Those of version 1 are below the document's base URLs. Paths of other versions have base URLs
    * without `/v1`, because two versions may have the same path.
    */
-  private describePaths(found: PathsObject, schemas: Schemas): PathsObject {
+  private describePaths(found: PathsObject): PathsObject {
     const paths: PathsObject = {};
     for (const operation of findOperations(found, this.operations)) {
       const { fullPath, method, operationId, described, traits } = operation;
       const isBelowBase = fullPath.startsWith(`${BASE_PATH}/`);
       const path = isBelowBase ? fullPath.slice(BASE_PATH.length) : fullPath;
       const item = (paths[path] ??= isBelowBase ? {} : { servers: this.describeServers('') });
-      Object.assign(item, { [method]: describeOperation(operation, schemas) });
+      Object.assign(item, { [method]: describeOperation(operation) });
       if (traits.deprecation && operationId === traits.name) {
         const endpoint = `${method.toUpperCase()} ${path}`;
         this.deprecations.push({ ...traits.deprecation, operationId, endpoint, summary: described.summary ?? '' });

@@ -6,14 +6,12 @@ import type {
   ResponseObject,
 } from '@nestjs/swagger';
 import { IDEMPOTENCY_KEY_HEADER, KEY_PATTERN, MAX_FIELD_LENGTH } from '#idempotency';
-import { exampleOf, type Schema, type Schemas, toJsonSchema } from './json-schema.js';
+import { type Schema, toJsonSchema } from './json-schema.js';
 import type { FoundOperation } from './operations.js';
 import { describeResponses } from './responses.js';
 
-/** Values of `x-stability-level` for the levels of `@Stability`. */
 const STABILITY_LEVELS = { experimental: 'alpha', beta: 'beta' } as const;
 
-/** The parameter of operations with `@Idempotent()`. */
 const IDEMPOTENCY_KEY_PARAMETER: ParameterObject = {
   name: IDEMPOTENCY_KEY_HEADER,
   in: 'header',
@@ -31,15 +29,8 @@ const IDEMPOTENCY_KEY_PARAMETER: ParameterObject = {
   },
 };
 
-/**
- * Adds the platform's behaviour to an operation that @nestjs/swagger has found. JSON leaves its undefined members out.
- *
- * @param schemas the named schemas of the document
- */
-export function describeOperation(
-  { method, operationId, described: found, traits }: FoundOperation,
-  schemas: Schemas,
-): OperationObject {
+/** Adds the platform's behaviour to an operation that @nestjs/swagger has found. JSON leaves its undefined members out. */
+export function describeOperation({ method, operationId, described: found, traits }: FoundOperation): OperationObject {
   const { isPublic, scopes, deprecation, stability } = traits;
   const { summary, description, tags, parameters: declared = [], requestBody, responses, ...others } = found;
   const parameters = [...(declared as ParameterObject[]), ...(traits.isIdempotent ? [IDEMPOTENCY_KEY_PARAMETER] : [])];
@@ -53,7 +44,7 @@ export function describeOperation(
   ].filter(Boolean);
   const described = Object.entries(responses).map(([status, response]): [string, ResponseObject] => [
     status,
-    describeContent(response as ResponseObject, schemas),
+    describeContent(response as ResponseObject),
   ]);
   return {
     ...others,
@@ -66,7 +57,7 @@ export function describeOperation(
     ...(deprecation && { deprecated: true, 'x-sunset': sunset, 'x-deprecated-sunset': sunset }),
     ...(stability && { 'x-stability': stability, 'x-stability-level': STABILITY_LEVELS[stability] }),
     parameters: parameters.length > 0 ? parameters.map(describeParameter) : undefined,
-    requestBody: requestBody && describeContent(requestBody as RequestBodyObject, schemas),
+    requestBody: requestBody && describeContent(requestBody as RequestBodyObject),
     responses: describeResponses(method, { ...found, responses: Object.fromEntries(described) }, traits),
   };
 }
@@ -81,20 +72,16 @@ function isoDate(time: Date): string {
  */
 function describeParameter({ name, in: location, required = false, ...others }: ParameterObject): ParameterObject {
   const { description, ...rest } = withJsonSchema(others);
-  const example = required ? exampleOf(rest.schema as Schema | undefined) : undefined;
+  const [example] = required ? (((rest.schema as Schema | undefined)?.['examples'] ?? []) as unknown[]) : [];
   return { name, in: location, required, description, example, ...rest };
 }
 
 type Content = Record<string, MediaTypeObject>;
 
-/** Adds to each body an example made from its schema, because programs such as Postman do not read examples in schemas. */
-function describeContent<T extends { content?: Content }>(described: T, schemas: Schemas): T {
-  const media = Object.entries(described.content ?? {}).map(([type, body]): [string, MediaTypeObject] => {
-    const converted = withJsonSchema(body);
-    const hasExample = 'example' in converted || 'examples' in converted;
-    return [type, hasExample ? converted : { ...converted, example: exampleOf(converted.schema as Schema, schemas) }];
-  });
-  return media.length > 0 ? { ...described, content: Object.fromEntries(media) } : described;
+function describeContent<T extends { content?: Content }>(described: T): T {
+  if (described.content === undefined) return described;
+  const media = Object.entries(described.content).map(([type, body]) => [type, withJsonSchema(body)] as const);
+  return { ...described, content: Object.fromEntries(media) };
 }
 
 function withJsonSchema<T extends { schema?: object }>(described: T): T {

@@ -38,7 +38,6 @@ import {
 import type { OperationTraits } from './operations.js';
 import { RATE_LIMIT_HEADERS, type ResponseHeaderName, responseHeaders } from './response-headers.js';
 
-/** The errors of the key check. */
 const KEY_ERRORS = [MISSING_API_KEY, INVALID_API_KEY, EXPIRED_API_KEY, REVOKED_API_KEY];
 
 /**
@@ -157,7 +156,6 @@ function failuresOf({ requestBody, parameters = [] }: OperationObject, traits: O
   ];
 }
 
-/** The errors of a body, by its media types. */
 function failuresOfBody(body: NonNullable<OperationObject['requestBody']>): ErrorDefinition[] {
   const types = 'content' in body ? Object.keys(body.content) : [];
   return [
@@ -211,7 +209,6 @@ function describeErrors(
   };
 }
 
-/** The Error body of an error, as an example. */
 export function describeErrorExample(
   { code, status, message }: ErrorDefinition,
   sent: string = message,

@@ -386,16 +386,6 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    /**
-                     * @example [
-                     *       {
-                     *         "id": 1,
-                     *         "name": "Rex",
-                     *         "categoryId": 7,
-                     *         "status": "available"
-                     *       }
-                     *     ]
-                     */
                     "application/json": components["schemas"]["Pets"];
                 };
             };
@@ -451,13 +441,6 @@ export interface operations {
         /** @description The pet to add. */
         requestBody: {
             content: {
-                /**
-                 * @example {
-                 *       "name": "Rex",
-                 *       "categoryId": 7,
-                 *       "status": "available"
-                 *     }
-                 */
                 "application/json": components["schemas"]["NewPet"];
             };
         };
@@ -474,14 +457,6 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    /**
-                     * @example {
-                     *       "id": 1,
-                     *       "name": "Rex",
-                     *       "categoryId": 7,
-                     *       "status": "available"
-                     *     }
-                     */
                     "application/json": components["schemas"]["Pet"];
                 };
             };
@@ -557,14 +532,6 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    /**
-                     * @example {
-                     *       "id": 1,
-                     *       "name": "Rex",
-                     *       "categoryId": 7,
-                     *       "status": "available"
-                     *     }
-                     */
                     "application/json": components["schemas"]["Pet"];
                 };
             };
