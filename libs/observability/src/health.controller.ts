@@ -4,7 +4,6 @@ import { ApiExcludeController } from '@nestjs/swagger';
 import { Public } from '#api-keys';
 import { serviceUnavailable } from '#errors';
 import type { PlatformExpressAdapter } from '#http';
-import { Database } from '#postgres';
 import { Readiness } from './readiness.js';
 
 interface ReadyAnswer {
@@ -18,7 +17,6 @@ interface ReadyAnswer {
 @Controller({ path: 'health', version: VERSION_NEUTRAL })
 export class HealthController {
   constructor(
-    private readonly database: Database,
     private readonly checks: Readiness,
     private readonly adapterHost: HttpAdapterHost<PlatformExpressAdapter>,
   ) {}
@@ -43,8 +41,7 @@ export class HealthController {
     if (this.adapterHost.httpAdapter.isDraining) {
       throw serviceUnavailable('draining', 'The server is shutting down.');
     }
-    await this.checks.verify();
-    const readiness = await this.database.readiness();
+    const readiness = await this.checks.verify();
     if (typeof readiness === 'object') throw serviceUnavailable('schema', readiness.message);
     return readiness === 'unreachable' ? { status: 'ok', database: 'unreachable' } : { status: 'ok' };
   }

@@ -34,10 +34,8 @@ export class LogDestination {
   onGap: (lines: number) => void = () => undefined;
 
   private reportedLines = 0;
-  /** The lines of the block that is being filled. */
   private lines = '';
   private bytes = 0;
-  /** Full blocks that wait for the reader. */
   private readonly waiting: Buffer[] = [];
   private waitingBytes = 0;
   private retry: NodeJS.Timeout | undefined;
@@ -110,7 +108,6 @@ export class LogDestination {
     return true;
   }
 
-  /** Removes the first bytes of the first block; the block itself when no byte is left. */
   private removeFirst(bytes: number): void {
     const [block] = this.waiting as [Buffer];
     this.waitingBytes -= bytes;

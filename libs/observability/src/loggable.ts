@@ -2,10 +2,8 @@
 const MAX_VALUES = 100;
 const MAX_CHARACTERS = 32_768;
 
-/** How deep objects and causes are read. */
 const MAX_DEPTH = 5;
 
-/** Replaces omitted parts. */
 const CUT = '…';
 
 /** The members of an error that are logged. */
@@ -35,7 +33,6 @@ export function loggable(value: unknown): unknown {
   }
 }
 
-/** Reads one value within the limits. */
 class Reader {
   private values = MAX_VALUES;
   private characters = MAX_CHARACTERS;

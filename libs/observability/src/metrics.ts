@@ -3,7 +3,6 @@ import { type Aggregator, collectDefaultMetrics, Counter, Gauge, Histogram, Regi
 import { product } from '#settings';
 import { droppedLogLines } from './logger.js';
 
-/** Labels of a request. */
 interface RequestLabels {
   readonly operation: string;
   readonly method: string;
@@ -64,10 +63,8 @@ export class Metrics implements OnApplicationShutdown {
   }
 }
 
-/** Values that are kept elsewhere: one, or one for each set of labels. */
 type Values = number | Iterable<readonly [labels: Record<string, string>, value: number]>;
 
-/** The name of a metric of the product. */
 function nameOf(metric: string): string {
   return `${product().name}_${metric}`;
 }
@@ -83,7 +80,6 @@ interface ReadMetric {
   readonly read: () => Values;
 }
 
-/** Registers a metric whose values are kept elsewhere. */
 export function registerMetric(
   Metric: typeof Counter | typeof Gauge,
   registry: Registry,

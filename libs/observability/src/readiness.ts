@@ -1,16 +1,19 @@
 import { Injectable } from '@nestjs/common';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { serviceUnavailable } from '#errors';
+import { Database } from '#postgres';
 
 /** Longest time in ms of a check, and shortest time between two: the readiness endpoint is public. */
 const CHECK_MS = 1_000;
 
-/** The checks that modules add to `/health/ready`. */
+/** What `/health/ready` returns: the state of the database, and the checks that modules add. */
 @Injectable()
 export class Readiness {
   private readonly checks: (() => Promise<void>)[] = [];
-  private answer: Promise<unknown> = Promise.resolve();
+  private answer: ReturnType<Database['readiness']> = Promise.resolve('unreachable');
   private expiresAt = -Infinity;
+
+  constructor(private readonly database: Database) {}
 
   /**
    * Adds a check, which runs at most once a second. While it throws, or has not ended after 1 s, `/health/ready`
@@ -27,11 +30,12 @@ export class Readiness {
     });
   }
 
-  /** @internal @throws ApiError UNAVAILABLE */
-  verify(): Promise<unknown> {
+  /** @internal The state of the database. @throws ApiError UNAVAILABLE while a check fails */
+  verify(): ReturnType<Database['readiness']> {
     if (performance.now() >= this.expiresAt) {
       this.expiresAt = performance.now() + CHECK_MS;
-      this.answer = Promise.all(this.checks.map((check) => check()));
+      const states = [this.database.readiness(), ...this.checks.map((check) => check())] as const;
+      this.answer = Promise.all(states).then(([database]) => database);
     }
     return this.answer;
   }

@@ -67,7 +67,6 @@ export class RequestLog implements RequestObserver, OnModuleInit {
 /** A text that needs no escape in JSON, as most. */
 const PLAIN = /^[\w ./:-]*$/;
 
-/** A member of a line; nothing for one that is undefined. */
 function text(name: string, value: string | undefined): string {
   if (value === undefined) return '';
   return PLAIN.test(value) ? `${name}"${value}"` : name + JSON.stringify(value);

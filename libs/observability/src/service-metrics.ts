@@ -6,7 +6,6 @@ import { Database } from '#postgres';
 import { Application, Config } from '#settings';
 import { Metrics, registerMetric } from './metrics.js';
 
-/** Metrics of the server and the database. */
 @Injectable()
 export class ServiceMetrics {
   constructor(

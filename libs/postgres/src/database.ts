@@ -17,7 +17,7 @@ import { migrationStatus, schemaFault } from './schema/migration-history.js';
 /** Whether the database can serve the requests of this version: 'ready', or why its schema does not fit. */
 type Readiness = 'ready' | 'unreachable' | Error;
 
-/** Longest time in ms of a query for readiness, and shortest time between two. */
+/** Longest time in ms of a query for readiness. */
 const READINESS_MS = 1_000;
 
 /** An open transaction. */
@@ -66,8 +66,6 @@ export class Database implements OnModuleInit {
   private readonly statements: StatementRunner;
   /** @internal The pool of connections to the primary. */
   readonly pool: ServicePool;
-  private readinessAnswer: Promise<Readiness> = Promise.resolve('unreachable');
-  private readinessExpiresAt = -Infinity;
 
   /** @internal Whether requests may share statements: the fast path `shared-statements`. */
   readonly sharesStatements: boolean;
@@ -172,17 +170,13 @@ export class Database implements OnModuleInit {
     }
   }
 
-  /** @internal Resolves within READINESS_MS, and is shared for that time, because the readiness endpoint is public. */
+  /** @internal Resolves within READINESS_MS. */
   readiness(): Promise<Readiness> {
-    if (performance.now() >= this.readinessExpiresAt) {
-      this.readinessExpiresAt = performance.now() + READINESS_MS;
-      const answer = migrationStatus(this.dataSource).then(
-        (status) => schemaFault(status) ?? 'ready',
-        () => 'unreachable' as const,
-      );
-      this.readinessAnswer = Promise.race([answer, sleep(READINESS_MS, 'unreachable' as const, { ref: false })]);
-    }
-    return this.readinessAnswer;
+    const answer = migrationStatus(this.dataSource).then(
+      (status) => schemaFault(status) ?? 'ready',
+      () => 'unreachable' as const,
+    );
+    return Promise.race([answer, sleep(READINESS_MS, 'unreachable' as const, { ref: false })]);
   }
 }
 
