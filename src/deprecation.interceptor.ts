@@ -14,7 +14,13 @@ export const DEPRECATION_SETTINGS = {
   ),
 };
 
-type HeaderFields = Readonly<Record<'Deprecation' | 'Sunset' | 'Link', string>>;
+/** What the decorators of an operation declare. */
+interface Declared {
+  readonly stability: string | undefined;
+  readonly deprecation: Deprecation | undefined;
+  /** The header fields of a deprecation. */
+  readonly fields: Readonly<Record<'Deprecation' | 'Sunset' | 'Link', string>> | undefined;
+}
 
 /**
  * Adds `Deprecation` (RFC 9745), `Sunset` (RFC 8594) and `Link` to every response of a handler with `@Deprecated`, such as
@@ -23,8 +29,7 @@ type HeaderFields = Readonly<Record<'Deprecation' | 'Sunset' | 'Link', string>>;
  */
 @Injectable()
 export class DeprecationInterceptor extends Deprecations {
-  /** The header fields of deprecated operations, by their names. */
-  private readonly announced = new Map<string, HeaderFields>();
+  private readonly declared = new Map<string, Declared>();
 
   constructor(@Inject(Config) private readonly config: Config & SettingsOf<typeof DEPRECATION_SETTINGS>) {
     super();
@@ -32,7 +37,7 @@ export class DeprecationInterceptor extends Deprecations {
 
   override before(execution: ExecutionContext): void {
     const response = execution.getArgByIndex<Response>(1);
-    const stability = Reflect.getMetadata(STABILITY_METADATA, execution.getHandler()) as string | undefined;
+    const { stability } = this.declaredOf(execution);
     if (stability !== undefined) response.setHeader(stabilityField(), stability);
     const fields = this.refuseRemoved(execution);
     if (fields === undefined) return;
@@ -42,24 +47,33 @@ export class DeprecationInterceptor extends Deprecations {
     response.appendHeader('Link', fields.Link);
   }
 
-  override refuseRemoved(execution: ExecutionContext): HeaderFields | undefined {
-    const deprecation = Reflect.getMetadata(DEPRECATION_METADATA, execution.getHandler()) as Deprecation | undefined;
-    if (deprecation === undefined) return undefined;
-    const { operation = '', now } = execution.getArgByIndex<Request>(0).context;
-    const fields = this.announced.get(operation) ?? this.announce(operation, deprecation);
-    if (this.config.afterSunset === 'serve' || now < deprecation.sunset.getTime()) return fields;
+  override refuseRemoved(execution: ExecutionContext): Declared['fields'] {
+    const { deprecation, fields } = this.declaredOf(execution);
+    const { now } = execution.getArgByIndex<Request>(0).context;
+    if (!deprecation || this.config.afterSunset === 'serve' || now < deprecation.sunset.getTime()) return fields;
     throw new ApiError(OPERATION_REMOVED, removalMessage(deprecation), fields);
   }
 
-  private announce(operation: string, { since, sunset, successor }: Deprecation): HeaderFields {
+  private declaredOf(execution: ExecutionContext): Declared {
+    const { operation = '' } = execution.getArgByIndex<Request>(0).context;
+    let declared = this.declared.get(operation);
+    if (declared === undefined) this.declared.set(operation, (declared = this.read(operation, execution.getHandler())));
+    return declared;
+  }
+
+  private read(operation: string, handler: object): Declared {
+    const stability = Reflect.getMetadata(STABILITY_METADATA, handler) as string | undefined;
+    const deprecation = Reflect.getMetadata(DEPRECATION_METADATA, handler) as Deprecation | undefined;
+    return { stability, deprecation, fields: deprecation && this.fieldsOf(operation, deprecation) };
+  }
+
+  private fieldsOf(operation: string, { since, sunset, successor }: Deprecation): Declared['fields'] {
     const { publicBaseUrl } = this.config;
     const page = `${new URL(publicBaseUrl).origin}/docs/deprecations#${operation}`;
-    const fields = {
+    return {
       Deprecation: `@${Math.floor(since.getTime() / 1000)}`,
       Sunset: sunset.toUTCString(),
       Link: `<${publicBaseUrl}${successor}>; rel="successor-version", <${page}>; rel="deprecation"; type="text/html"`,
     };
-    this.announced.set(operation, fields);
-    return fields;
   }
 }
