@@ -7,9 +7,8 @@ import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { parseArgs } from 'node:util';
 
-/** The aim is 14,000 lines of src. */
 const BUDGETS = {
-  'src and libs: lines': 14_268,
+  'src and libs: lines': 14_000,
   'src and libs: files': 190,
   'browser: lines': 350,
   'tests: lines': 22_960,

@@ -76,11 +76,7 @@ export class ApiKeyGuard implements CanActivate {
     return key;
   }
 
-  /**
-   * Counts the call, and checks the rate limit of the client and then the scopes of the key.
-   *
-   * @param token undefined if an authenticator has found the key
-   */
+  /** @param token undefined if an authenticator has found the key */
   private admit(
     request: Request,
     { name, scopes, isStream }: Operation,
@@ -104,7 +100,6 @@ export class ApiKeyGuard implements CanActivate {
   }
 }
 
-/** The error 403 for a key without all required scopes. */
 function refusalOf({ scopes, prefix }: StoredApiKey, required: readonly string[]): ApiError | undefined {
   const missing = required.filter((scope) => !scopes.includes(scope));
   if (missing.length === 0) return undefined;

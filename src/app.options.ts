@@ -1,25 +1,13 @@
 import type { DynamicModule, INestApplication, Type } from '@nestjs/common';
 import type { OpenAPIObject, TagObject } from '@nestjs/swagger';
-import type { MigrationSource, TypeOrmOptions } from '#settings';
+import type { Application } from '#settings';
 
 /** Additions of a project to the application. */
-export interface AppOptions {
+export interface AppOptions extends Partial<Pick<Application, 'defaultScopes' | 'migrations' | 'typeorm'>> {
   /** The project's modules. Routing and the naming of operations take them after the modules of the service. */
   readonly features?: readonly (Type | DynamicModule)[];
-  /**
-   * Migrations of these modules: classes, or `file:` URLs of directories with compiled files. All migrations, the
-   * service's included, are applied in the order of the timestamps in their names.
-   */
-  readonly migrations?: readonly MigrationSource[];
-  /**
-   * Options of TypeORM, such as `namingStrategy`, `subscribers`, `logging` with a `logger`, and `cache`. They act on what TypeORM
-   * sends, in the service.
-   */
-  readonly typeorm?: TypeOrmOptions;
   /** Texts that replace or extend those of the OpenAPI document and the documentation pages. */
   readonly document?: DocumentOptions;
-  /** Scopes of a new API key for which none are named. They replace the service's defaults. */
-  readonly defaultScopes?: readonly [string, ...string[]];
 }
 
 /** Members of the document's `info`, such as `title`, that replace those of the service; and further texts. */

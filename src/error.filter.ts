@@ -5,7 +5,6 @@ import { type Observable, throwError } from 'rxjs';
 import { ApiError, RequestAbortedError, toApiError } from '#errors';
 import { LimitedWarnings } from '#runtime';
 
-/** The HTTP server's way to respond with an error. */
 interface ErrorAnswers extends AbstractHttpAdapter {
   sendError(response: unknown, error: ApiError): void;
 }

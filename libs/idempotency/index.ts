@@ -7,6 +7,5 @@ export {
   KEY_PATTERN,
   MAX_FIELD_LENGTH,
 } from './src/idempotency-key.js';
-export { IdempotencyModule } from './src/idempotency.module.js';
-export { Idempotency, type Kept } from './src/idempotency.js';
+export { Idempotency, IdempotencyModule, type Kept } from './src/idempotency.js';
 export { IdempotentInserts } from './src/idempotent-inserts.js';

@@ -1,2 +1,1 @@
-export { RateLimitModule } from './src/rate-limit.module.js';
-export { RATE_LIMIT_SETTINGS, RateLimiter } from './src/rate-limiter.js';
+export { RATE_LIMIT_SETTINGS, RateLimiter, RateLimitModule } from './src/rate-limiter.js';

@@ -11,7 +11,6 @@ export type KeyWork<Result> = (apiKeys: ApiKeysService, keyUsage: KeyUsage) => P
 
 /** The environment of a command: its own process, or the service that runs the command for it. */
 export interface CommandContext {
-  /** Prints the result. */
   print(text: string | Buffer): void;
   /** Prints a message for the operator, apart from the result. */
   tell(text: string): void;
@@ -21,22 +20,11 @@ export interface CommandContext {
    * @throws StartupError when the command must stop
    */
   readonly pause?: () => Promise<void>;
-  /** Texts and defaults of the application. */
   readonly application: Application;
   /** Exit code of a completed command; 0 unless the command sets it. */
   exitCode: number;
-  /**
-   * Runs `work` on the API keys and their usage.
-   *
-   * @throws StartupError when the settings are wrong or the database cannot be opened
-   * @throws ApiKeyRequestError when the keys cannot do what the operator asked for
-   */
   withKeys<Result>(work: KeyWork<Result>): Promise<Result>;
-  /**
-   * Runs `work` on the database: with the schema of this version, or whatever its version (`any`).
-   *
-   * @throws StartupError when the settings are wrong, the database cannot be opened or has another schema
-   */
+  /** @throws StartupError when the database cannot be opened or, unless `any` is wanted, has another schema */
   withDatabase<Result>(schema: 'current' | 'any', work: (dataSource: DataSource) => Promise<Result>): Promise<Result>;
   /** The document of the application. It needs no database. */
   document(): Promise<OpenApiDocument>;

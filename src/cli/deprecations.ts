@@ -4,7 +4,6 @@ import type { DeprecatedOperation, OpenApiDocument } from '#openapi';
 import type { CommandContext } from './context.js';
 import { integerArgument, resultText, usageTable } from './terminal.js';
 
-/** Usage is kept for so long. */
 const MAX_DAYS = 400;
 const DAY_MS = 86_400_000;
 

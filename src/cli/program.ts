@@ -29,11 +29,7 @@ export function createProgram(context: CommandContext): Command {
   program
     .command('openapi')
     .description('print the OpenAPI document')
-    .option('--yaml', 'print YAML instead of JSON')
-    .action(async ({ yaml }: { yaml?: boolean }) => {
-      const document = await context.document();
-      context.print(yaml ? document.yaml : document.json);
-    });
+    .action(async () => context.print((await context.document()).json));
   return program;
 }
 

@@ -1,6 +1,5 @@
 import { InvalidArgumentError } from 'commander';
 import type { UsageSummary } from '#key-usage';
-import { table } from '#runtime';
 
 /** Shows `text` instead of the current line of a terminal; nothing when standard output is none. */
 export function showProgress(text: string): void {
@@ -14,7 +13,6 @@ export function resultText(json: boolean | undefined, value: unknown, text: stri
   return `${json ? JSON.stringify(value, bigintAsText, 2) : text}\n`;
 }
 
-/** A table of usage by client. */
 export function usageTable(usage: readonly (readonly [string, UsageSummary])[]): string {
   const rows = usage.map(([name, { calls, lastCallAt, lastUserAgent }]) => [
     printable(name),
@@ -23,6 +21,19 @@ export function usageTable(usage: readonly (readonly [string, UsageSummary])[]):
     printable(lastUserAgent ?? '-'),
   ]);
   return table(['CLIENT', 'CALLS', 'LAST CALL (UTC)', 'LAST USER AGENT'], rows);
+}
+
+export function table(headings: string[], rows: string[][]): string {
+  const lines = [headings, ...rows];
+  const widths = headings.map((_, column) => Math.max(...lines.map((line) => (line[column] ?? '').length)));
+  return lines
+    .map((line) =>
+      line
+        .map((cell, column) => cell.padEnd(widths[column] ?? 0))
+        .join('  ')
+        .trimEnd(),
+    )
+    .join('\n');
 }
 
 /** A time as a table cell: UTC, to the minute; `-` for null. */
@@ -40,7 +51,6 @@ export function printable(text: string): string {
   return text.replace(/\p{C}/gu, '?');
 }
 
-/** A parser for an integer argument. */
 export function integerArgument(minimum: number, maximum: number): (text: string) => number {
   return (text) => {
     const value = /^\d{1,15}$/.test(text) ? Number(text) : NaN;

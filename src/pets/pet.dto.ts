@@ -90,7 +90,6 @@ export class ListPetsQuery {
   cursor?: string;
 }
 
-/** Converts an entity. */
 export function toPet({ id, name, categoryId, status }: PetEntity): Pet {
   return new Pet(BigInt(id), name, BigInt(categoryId), status);
 }

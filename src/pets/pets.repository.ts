@@ -12,20 +12,11 @@ export class PetsRepository extends SharedRepository<PetEntity, Pet> {
     super(pets, toPet, database, idempotency);
   }
 
-  /**
-   * A page of pets, by ascending id.
-   *
-   * @throws ApiError INVALID_CURSOR
-   */
   list(query: ListPetsQuery): Promise<Page<Pet>> {
     return this.page(query, { status: query.status });
   }
 
-  /**
-   * Stores a pet under a new id; requests with the same key store one pet. Committed when the promise resolves.
-   *
-   * @throws ApiError IDEMPOTENCY_KEY_REUSED
-   */
+  /** Stores a pet under a new id. Committed when the promise resolves. */
   async insert(newPet: NewPet, key?: IdempotencyKey): Promise<Pet> {
     const { name, categoryId, status } = newPet;
     return new Pet(await this.insertOnce(key, newPet), name, categoryId, status);

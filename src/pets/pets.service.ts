@@ -27,7 +27,6 @@ export class PetsService {
     return pet;
   }
 
-  /** The pet with this id; undefined when there is none. */
   find(id: bigint): Promise<Pet | undefined> {
     return this.repository.find(id);
   }

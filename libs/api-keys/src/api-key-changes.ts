@@ -65,7 +65,6 @@ export class ApiKeyChanges implements OnApplicationBootstrap, OnApplicationShutd
     }
   }
 
-  /** Listens on one connection. Rejects when it breaks. */
   private async listenOnce(databaseUrl: string, onListening: () => void): Promise<never> {
     const connection = new pg.Client({
       connectionString: databaseUrl,

@@ -15,12 +15,9 @@ const MAX_KEY_LENGTH = 255;
 /** Age in ms at which a cached key expires. A lost notification has no effect beyond this time. */
 export const KEY_TIME_TO_LIVE_MS = 10_000;
 
-/**
- * Age in ms at which a cached key is looked up again in the background, so that requests with a key in use never wait.
- */
+/** Age in ms at which a cached key is looked up again in the background, so that requests never wait for it. */
 const REFRESH_AFTER_MS = KEY_TIME_TO_LIVE_MS / 2;
 
-/** Largest number of cached keys. */
 const MAX_KNOWN_KEYS = 10_000;
 
 /** Shortest time in ms between the starts of two queries for keys. */
@@ -157,7 +154,6 @@ function isFresh(checkedAt: number, now: number): boolean {
   return now >= checkedAt && now - checkedAt < KEY_TIME_TO_LIVE_MS;
 }
 
-/** @throws ApiError for a revoked or expired key */
 function usableKey(key: StoredApiKey, now: number): StoredApiKey {
   if (key.revokedAt !== null) throw invalidToken(REVOKED_API_KEY);
   if (key.expiresAt !== null && key.expiresAt.getTime() <= now) throw invalidToken(EXPIRED_API_KEY);

@@ -239,7 +239,6 @@ export class ApiKeysService {
   }
 }
 
-/** @throws ApiKeyRequestError */
 function checkClientName(name: string): void {
   // \p{C} are unprintable characters; \p{Z} is white space, which is invisible at either end.
   if (/^(?![\p{Z}])[^\p{C}]+(?<![\p{Z}])$/u.test(name) && name.length <= MAX_CLIENT_NAME_LENGTH) return;

@@ -12,7 +12,6 @@ export const MAX_STREAMS_PER_KEY = 100;
 /** The open event streams (`@Sse()`): a stream is cut when its key is revoked or expires. */
 @Injectable()
 export class EventStreams {
-  /** The requests of open streams, each with the id of its key. */
   private readonly open = new Map<Request, bigint>();
 
   /**

@@ -40,7 +40,6 @@ const FILES = [
   ...['swagger-ui-bundle.js', 'swagger-ui.css'].map((file) => join(SWAGGER_UI, file)),
 ];
 
-/** The texts of the files that the pages load, by name. */
 const ASSETS = new Map(FILES.map((path) => [basename(path), readFileSync(path, 'utf8')]));
 
 /** The OpenAPI document and the pages below /docs. Public. The pages load no file from another server. */

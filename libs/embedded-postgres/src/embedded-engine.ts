@@ -59,7 +59,6 @@ export class EmbeddedEngine {
   /** The `stream` option of a `pg` pool. The engine has one session, so the pool must be limited to one connection. */
   readonly createStream = (): EngineStream => new EngineStream(this.pglite);
 
-  /** Closes the database and unlocks the directory. */
   async close(): Promise<void> {
     try {
       await this.pglite.close();
@@ -91,7 +90,6 @@ async function refuseForeign(cluster: string): Promise<void> {
   throw new StartupError(`The database '${cluster}' belongs to the user with the id ${uid}. Run this as that user.`);
 }
 
-/** The first file or directory of a database that this user may not read and write; undefined if there is none. */
 async function unusableFile(cluster: string): Promise<string | undefined> {
   const names = await readdir(cluster, { recursive: true }).catch(() => []);
   for (const path of [cluster, ...names.map((name) => join(cluster, name))]) {

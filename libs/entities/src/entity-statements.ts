@@ -96,7 +96,6 @@ export class EntityStatements<Entity extends ObjectLiteral> {
     return length === 0 && columns.length <= MAX_COLUMNS && !columns.some(isSpecial);
   }
 
-  /** The columns that have a value in an object with properties of the entity. */
   given(source: Readonly<Record<string, unknown>>): Given {
     const columns: ColumnMetadata[] = [];
     const values: unknown[] = [];
@@ -115,7 +114,6 @@ export class EntityStatements<Entity extends ObjectLiteral> {
     return { key, columns, values };
   }
 
-  /** The entity of a row that a page or a look-up has returned. */
   entityOf(row: readonly unknown[]): Entity {
     return new this.Entity(row);
   }
@@ -169,7 +167,6 @@ export class EntityStatements<Entity extends ObjectLiteral> {
     };
   }
 
-  /** The statements that read the row of one id, and the rows of an array of ids. */
   get find(): { readonly one: Statement; readonly many: Statement } {
     return {
       one: this.statement('find', this.query().where('entity.id = $1').getQuery()),
@@ -227,7 +224,6 @@ export class EntityStatements<Entity extends ObjectLiteral> {
     return { name: Buffer.byteLength(name) <= MAX_NAME_BYTES ? name : digest, text };
   }
 
-  /** The type of a column, as SQL names it. */
   private typeOf(column: ColumnMetadata): string {
     const { enumName } = column;
     if (enumName === undefined) return this.driver.normalizeType(column);
@@ -243,7 +239,6 @@ export class EntityStatements<Entity extends ObjectLiteral> {
   }
 }
 
-/** The name of a column in a query of the alias `entity`. */
 function nameOf({ propertyPath }: ColumnMetadata): string {
   return `entity.${propertyPath}`;
 }

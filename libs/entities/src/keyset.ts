@@ -55,7 +55,6 @@ export class Keyset<const Column extends string> {
   /** @param column the id, by its name in rows and entities: a unique, indexed bigint that is never null */
   constructor(private readonly column: Column) {}
 
-  /** The cursor of the page after a row. */
   encode(last: Row<Column>, filters: Filters): string {
     const bytes = Buffer.allocUnsafe(LENGTH);
     bytes.writeUInt8(VERSION);

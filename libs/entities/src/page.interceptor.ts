@@ -12,7 +12,6 @@ const PLAIN = /^[\w/?=&.-]*$/;
 /** Sends the items of the `Page` that a handler returns, with a link to the next page in `Link` (RFC 8288). */
 @Injectable()
 export class PageInterceptor extends DirectInterceptor {
-  /** The public URL before the paths of routes. */
   private readonly root: string;
 
   /** The parameter `limit` of a request without it, by handler. */
@@ -32,7 +31,6 @@ export class PageInterceptor extends DirectInterceptor {
     return items;
   }
 
-  /** Path and parameters of the request, without its cursor. */
   private addressOf(context: ExecutionContext): string {
     const { path, originalUrl } = context.getArgByIndex<Request>(0);
     const queryAt = originalUrl.indexOf('?') + 1;
@@ -60,7 +58,6 @@ export class PageInterceptor extends DirectInterceptor {
   }
 }
 
-/** The name of a parameter in a query. */
 function nameOf(parameter: string): string {
   const end = parameter.indexOf('=');
   const name = end === -1 ? parameter : parameter.slice(0, end);

@@ -49,11 +49,7 @@ export class SharedRepository<Entity extends ObjectLiteral & { id: string }, Ite
   private readonly finds: Batches<bigint, Item | undefined>;
   private readonly inserts = new Map<number, Inserts>();
 
-  /**
-   * @param repository its relations are not loaded
-   * @param toItem converts an entity to what `page` and `find` return
-   * @throws StartupError when the entity has another primary key
-   */
+  /** @throws StartupError when the entity has another primary key */
   constructor(
     protected readonly repository: Repository<Entity>,
     private readonly toItem: (entity: Entity) => Item,
@@ -207,7 +203,6 @@ function arrayOf(values: readonly unknown[]): string {
   return `{${values.join(',')}}`;
 }
 
-/** The columns of rows. */
 function columnsOf(rows: readonly (readonly unknown[])[]): unknown[][] {
   return (rows[0] ?? []).map((_, column) => rows.map((row) => row[column]));
 }

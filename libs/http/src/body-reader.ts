@@ -69,7 +69,11 @@ export class BodyReader {
     await Promise.resolve();
     if (request.context.bodyError) throw request.context.bodyError;
     if (request.complete) return parse(request, arrivedBytes(request, plan), plan);
-    return this.inFlight.readMeanwhile(request, () => this.readArriving(request, plan));
+    this.inFlight.release(request.context);
+    const body = await this.readArriving(request, plan);
+    const refusal = request.context.isOver ? undefined : this.inFlight.admit(request);
+    if (refusal !== undefined) throw refusal;
+    return body;
   }
 
   private async readArriving(request: Request, plan: BodyPlan): Promise<unknown> {
@@ -116,7 +120,6 @@ export class BodyReader {
   }
 }
 
-/** The error of a body that a handler does not take: UNSUPPORTED_MEDIA_TYPE. */
 function mediaTypeFault(request: Request, { types, parameterType }: BodyPlan): ApiError | undefined {
   const { 'content-type': contentType = '', 'content-encoding': coding = 'identity' } = request.headers;
   if (types !== undefined && !request.is([...types])) {
@@ -141,7 +144,6 @@ function unsupported(message: string, types: readonly string[] = [JSON_TYPE]): A
   return new ApiError(UNSUPPORTED_MEDIA_TYPE, message, { Accept: types.join(', ') });
 }
 
-/** The bytes of a body that has arrived completely. */
 function arrivedBytes(request: Request, plan: BodyPlan): Buffer {
   if (request.destroyed) throw aborted();
   const bytes = (request.read() as Buffer | null) ?? Buffer.alloc(0);

@@ -58,7 +58,6 @@ export class PlatformExpressAdapter extends ExpressAdapter {
   /** Nest's middleware that calls request and response hooks. Requests pass it only if there is a hook. */
   private hooks: RequestHandler | undefined;
 
-  /** Listener of every response; `this` is the response. */
   private readonly onClose: (this: Response) => void;
 
   constructor(private readonly config: HttpConfig) {
@@ -92,7 +91,6 @@ export class PlatformExpressAdapter extends ExpressAdapter {
     };
   }
 
-  /** Registers the observer of all responses; there is only one. */
   observe(observer: RequestObserver): void {
     this.observer = observer;
   }
@@ -112,7 +110,6 @@ export class PlatformExpressAdapter extends ExpressAdapter {
     this.hooks = undefined;
   }
 
-  /** The requests in flight and open connections at this moment, and the connections dropped since the start. */
   get load(): { requests: number; connections: number; droppedConnections: number } {
     const { size, dropped } = this.connections;
     return { requests: this.inFlight.count, connections: size, droppedConnections: dropped };
@@ -167,7 +164,6 @@ export class PlatformExpressAdapter extends ExpressAdapter {
     }
   }
 
-  /** Begins and serves a request when the earlier ones of its connection have their responses. */
   private enter(event: string, request: Request, response: Response): void {
     request.context = new RequestContext(requestIdFrom(request.headers['x-request-id']));
     if (event === 'checkContinue') continueWhenRead(request, response);

@@ -88,7 +88,6 @@ export function nameOf(clientId: bigint | string, key: string): string {
 export class IdempotencyKeyRepository {
   constructor(private readonly database: Database) {}
 
-  /** The stored results of keys, by `nameOf`. */
   async find(keys: readonly IdempotencyKey[]): Promise<Map<string, StoredResult>> {
     const rows = await this.database.readPrimary<[clientId: string, key: string, fingerprint: Buffer, result: string]>(
       IDEMPOTENCY_STATEMENTS.FIND,

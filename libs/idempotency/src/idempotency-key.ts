@@ -6,7 +6,6 @@ import { countHeader } from '#http';
 /** The header field of the request (draft-ietf-httpapi-idempotency-key-header-07). */
 export const IDEMPOTENCY_KEY_HEADER = 'Idempotency-Key';
 
-/** The header field of a repeated response. */
 const IDEMPOTENT_REPLAYED_HEADER = 'Idempotent-Replayed';
 
 /** Longest value of the field: a quoted key of 255 characters, each of them escaped. */

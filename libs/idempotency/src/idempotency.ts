@@ -1,9 +1,15 @@
-import { Injectable } from '@nestjs/common';
+import { Global, Injectable, Module } from '@nestjs/common';
 import { readOwnJson, writeJson } from '#json';
 import { Database, type Statement, type Transaction } from '#postgres';
 import { fingerprintOf } from './fingerprint.js';
 import type { IdempotencyKey } from './idempotency-key.js';
-import { IdempotencyKeyRepository, nameOf, type StoredResult, unsettled } from './idempotency-key.repository.js';
+import {
+  ExpiredKeys,
+  IdempotencyKeyRepository,
+  nameOf,
+  type StoredResult,
+  unsettled,
+} from './idempotency-key.repository.js';
 import { IdempotentInserts, repeat } from './idempotent-inserts.js';
 
 /**
@@ -20,7 +26,6 @@ export type Kept<T> = T extends bigint
         ? Kept<Item>[]
         : { [Name in keyof T]: Kept<T[Name]> };
 
-/** A try that does not wait: false while another transaction holds the lock of a job. */
 /**
  * Carries a request out once, however often it is sent with the same key: at the same time, on several instances, or after a
  * crash. `@Idempotent()` reads the key of a request. The key is committed together with the changes of the request, and kept
@@ -89,11 +94,7 @@ export class Idempotency {
     }
   }
 
-  /**
-   * @internal Inserts of single rows: one statement stores the keys and rows of all waiting requests.
-   *
-   * @param statement a statement of `insertOnceText`
-   */
+  /** @internal @param statement a statement of `insertOnceText` */
   inserts(statement: Statement): IdempotentInserts {
     return new IdempotentInserts(this.database, this.keys, statement);
   }
@@ -102,3 +103,7 @@ export class Idempotency {
     return (await this.keys.find([key])).get(nameOf(key.clientId, key.value));
   }
 }
+
+@Global()
+@Module({ providers: [Idempotency, IdempotencyKeyRepository, ExpiredKeys], exports: [Idempotency] })
+export class IdempotencyModule {}

@@ -32,14 +32,7 @@ export class IdempotentInserts {
     this.batches = new Batches((rows) => this.insertAll(rows), { ...LIMITS, waitMs: database.acquireTimeoutMs });
   }
 
-  /**
-   * Inserts a row unless an earlier request with this key has done so, and returns the id of the row. It is committed when
-   * the promise resolves.
-   *
-   * @param input see `Idempotency.once`
-   * @param values the columns of the row, in the order of the statement
-   * @throws ApiError IDEMPOTENCY_KEY_REUSED when the earlier request was different; UNAVAILABLE when the outcome is unknown
-   */
+  /** Returns the id of the row of the first request with this key, committed. See `Idempotency.once`. */
   async insert(key: IdempotencyKey, input: object, values: readonly unknown[]): Promise<bigint> {
     const fingerprint = fingerprintOf(key.operation, input);
     const name = nameOf(key.clientId, key.value);

@@ -43,7 +43,6 @@ export class CheckedProperty {
     private readonly rule: Rule,
   ) {}
 
-  /** The value for the handler; undefined for a missing optional value; INVALID for a refused one. */
   read(sent: unknown): unknown {
     if (sent === undefined) return this.isRequired ? INVALID : undefined;
     if (sent === null && this.isNullable) return null;

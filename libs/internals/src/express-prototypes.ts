@@ -1,7 +1,6 @@
 import type { Express } from 'express';
 import { IncomingMessage, type ServerOptions, ServerResponse } from 'node:http';
 
-/** Classes of requests and responses, as `http.createServer` takes them. */
 type MessageClasses = Required<
   Pick<ServerOptions<typeof IncomingMessage, typeof ServerResponse>, 'IncomingMessage' | 'ServerResponse'>
 >;

@@ -3,7 +3,6 @@ declare module 'class-transformer/cjs/storage.js' {
   export { defaultMetadataStorage } from 'class-transformer/types/storage.js';
 }
 
-/** A module of pg that @types/pg does not describe. */
 declare module 'pg/lib/utils.js' {
   /** The text, or the bytes, that PostgreSQL reads a value from; null for null and undefined. */
   export function prepareValue(value: unknown): string | Buffer | null;

@@ -65,7 +65,6 @@ const EXACT_DIGITS = 15;
 /** Integers with more decimal digits are read as Infinity: no integer type of the service is that large. */
 const MAX_INTEGER_DIGITS = 40;
 
-/** Reads one text in one pass. `at` is the index of the next character. */
 class JsonReader {
   private at = 0;
   private values = 0;
@@ -177,7 +176,6 @@ class JsonReader {
     return true;
   }
 
-  /** Returns whether the string has escape sequences. */
   private skipString(): boolean {
     let isEscaped = false;
     for (;;) {

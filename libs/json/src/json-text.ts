@@ -3,7 +3,6 @@ import { writeJson } from './json-writer.js';
 
 interface JsonText {
   text: string;
-  /** The weak entity tag of the text; undefined if it was not asked for. */
   tag?: string;
 }
 

@@ -24,9 +24,7 @@ export interface UsageRecord {
   /** Days since 1970-01-01, UTC. */
   readonly day: number;
   calls: number;
-  /** In ms. */
   lastCallAt: number;
-  /** The `User-Agent` of the last call. */
   userAgent: string | undefined;
 }
 
@@ -87,9 +85,7 @@ export const KEY_USAGE_STATEMENTS = { ADD, DELETE_BEFORE } as const satisfies Re
 @Injectable()
 export class KeyUsage implements OnApplicationBootstrap, OnApplicationShutdown {
   private readonly log = new Logger(KeyUsage.name);
-  /** Calls that are not yet written, by key, day and operation. */
   private counters = new Map<string, UsageRecord>();
-  /** Writes that have failed since the start. */
   failedWrites = 0;
   /** Calls since the start that were not counted, or of which no response confirms it. */
   uncountedCalls = 0;
@@ -179,7 +175,6 @@ export class KeyUsage implements OnApplicationBootstrap, OnApplicationShutdown {
     );
   }
 
-  /** Deletes some rows of days before `day`, and returns how many. */
   async deleteBefore(day: string): Promise<number> {
     const [row] = await this.database.write<[number]>(DELETE_BEFORE, [day]);
     return (row as [number])[0];

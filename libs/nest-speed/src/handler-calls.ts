@@ -35,7 +35,6 @@ import { differenceOfNest, importNestInternals, type NestInternals } from './nes
 /** Imported dynamically, because a static import of a missing module would fail the start. */
 const NEST = await importNestInternals().catch(() => null);
 
-/** Private members of `RouterExecutionContext`. */
 interface PrivateMembers {
   readonly applicationRef: HttpServer;
   readonly contextUtils: ContextUtils;
@@ -60,13 +59,10 @@ interface Creator<Bound> {
 type Creation = Parameters<RouterExecutionContext['create']>;
 type Handler = Creation[1];
 type Call = ReturnType<RouterExecutionContext['create']>;
-/** What Nest calls a handler with. */
 type Message = [request: unknown, response: unknown, next: unknown];
 
-/** A parameter of a handler, as Nest describes it. */
 type Parameter = ParamProperties & { metatype?: ArgumentMetadata['metatype'] };
 
-/** How one argument of a handler is made. */
 interface Argument {
   readonly index: number;
   readonly extract: (...message: Message) => unknown;
@@ -76,7 +72,6 @@ interface Argument {
   readonly metadata: ArgumentMetadata;
 }
 
-/** A value, or a promise of one. */
 type Awaitable = Partial<PromiseLike<unknown>> | null | undefined;
 type SendAnswer = (...parameters: unknown[]) => Promise<unknown>;
 

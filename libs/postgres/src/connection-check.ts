@@ -4,14 +4,12 @@ import { StartupError } from '#errors';
 import { product } from '#settings';
 import { directly, isDirect, type PostgresConfig } from './connection-settings.js';
 
-/** Pause in ms between two attempts to reach an unreachable database. */
 const RETRY_MS = 500;
 
 /** Failures that end by themselves: no response, a broken connection, PostgreSQL starts, stops or is full. */
 const AWAY_CODES = /^(E(CONN|TIMEDOUT|HOST|NET|AI_AGAIN|PIPE)|ENOTFOUND$|ENOENT$|57P0|53300$)/;
 const AWAY_MESSAGES = /^(Connection terminated|timeout expired)/;
 
-/** The database is unreachable, and may come back. */
 class DatabaseAway extends StartupError {}
 
 /**

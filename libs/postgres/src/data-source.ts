@@ -37,11 +37,7 @@ export async function dataSourceOptions(
   };
 }
 
-/**
- * Opens a data source, and the embedded engine if DATABASE_URL is not set. `destroy` closes both.
- *
- * @throws StartupError when the database cannot be reached or opened
- */
+/** Opens also the embedded engine if DATABASE_URL is not set; `destroy` closes both. */
 async function openDataSource(options: DatabaseOptions): Promise<DataSource> {
   const { config } = options;
   const { databaseUrl } = config;

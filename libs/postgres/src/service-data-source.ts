@@ -31,7 +31,6 @@ export class ServiceDataSource extends DataSource {
       transaction(...parameters.map((one) => (typeof one === 'function' ? guarded(one as never) : one)));
   }
 
-  /** The pool of connections to the primary. */
   get pool(): ServicePool {
     return this.driver.master as ServicePool;
   }

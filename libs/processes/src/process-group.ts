@@ -20,9 +20,7 @@ export const PROCESS_SETTINGS = {
   },
 };
 
-/**
- * Delay in ms before an ended worker is restarted. It doubles each time the new worker ends early, up to the longest.
- */
+/** Delay in ms before an ended worker is restarted. It doubles each time the new one ends early, up to the longest. */
 const FIRST_RESTART_DELAY_MS = 100;
 const LONGEST_RESTART_DELAY_MS = 30_000;
 
@@ -68,11 +66,7 @@ export class ProcessGroup {
     this.start(0);
   }
 
-  /**
-   * Starts a worker.
-   *
-   * @param earlyEnds number of this worker's predecessors, in a row, that ended early
-   */
+  /** @param earlyEnds number of this worker's predecessors, in a row, that ended early */
   private start(earlyEnds: number): void {
     const startedAt = performance.now();
     const worker = cluster.fork();

@@ -1,4 +1,4 @@
-import { Inject, Injectable, type OnApplicationShutdown, type OnModuleInit } from '@nestjs/common';
+import { Inject, Injectable, Module, type OnApplicationShutdown, type OnModuleInit } from '@nestjs/common';
 import type { Response } from 'express';
 import { Gauge } from 'prom-client';
 import type { Client } from '#api-keys';
@@ -37,7 +37,6 @@ export const RATE_LIMIT_SETTINGS = {
 @Injectable()
 export class RateLimiter implements OnModuleInit, OnApplicationShutdown {
   private readonly buckets = new TokenBuckets();
-  /** The buckets in Redis; undefined without REDIS_URL. */
   shared: SharedTokenBuckets | undefined;
 
   constructor(
@@ -78,11 +77,7 @@ export class RateLimiter implements OnModuleInit, OnApplicationShutdown {
     return this.shared === undefined ? answer() : this.shared.take(client.id, perMinute).then(answer);
   }
 
-  /**
-   * Adds the header fields of draft-ietf-httpapi-ratelimit-headers-10.
-   *
-   * @param left the result of `TokenBuckets.take`
-   */
+  /** Adds the header fields of draft-ietf-httpapi-ratelimit-headers-10. */
   private answer(response: Response, perMinute: number, left: number): undefined {
     const secondsPerToken = WINDOW_S / perMinute;
     const tokens = tokensAfter(left);
@@ -95,3 +90,6 @@ export class RateLimiter implements OnModuleInit, OnApplicationShutdown {
     throw new ApiError(RATE_LIMITED, message, { 'Retry-After': String(retryAfter) });
   }
 }
+
+@Module({ providers: [RateLimiter], exports: [RateLimiter] })
+export class RateLimitModule {}

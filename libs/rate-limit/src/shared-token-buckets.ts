@@ -30,7 +30,6 @@ type RedisWithTake = Redis & { takeToken(key: string, perMinute: number): Promis
 export class SharedTokenBuckets {
   private readonly log = new Logger(SharedTokenBuckets.name);
   private pausedUntil = 0;
-  /** Whether Redis failed to answer the last call. */
   isAway = false;
 
   private constructor(private readonly redis: RedisWithTake) {}

@@ -1,6 +1,5 @@
 import { Global, Module, Optional } from '@nestjs/common';
-import { Counter, Gauge } from 'prom-client';
-import type { Registry } from 'prom-client';
+import { Counter, Gauge, type Registry } from 'prom-client';
 import { Metrics, registerMetric } from '#observability';
 import { ReadReplicas } from '#postgres';
 import { Config } from '#settings';

@@ -50,7 +50,6 @@ const REPLAY_MS = 20;
 const ANSWER_MS = 50;
 const PROOF_MS = 20;
 
-/** Pause in ms between two queries for the replay position. */
 const REPLAY_INTERVAL_MS = 1;
 
 /** Longest time in ms to connect, and for the primary to tell its position. */
@@ -118,7 +117,6 @@ class NotUsable extends Error {}
 export class Replicas extends ReadReplicas implements OnApplicationShutdown {
   private readonly warnings = new LimitedWarnings(new Logger(Replicas.name), WARNING_INTERVAL_MS);
   readonly all: readonly Replica[];
-  /** Number of reads that the primary served. */
   fallbacks = 0;
   private readonly pools: ServicePool[] = [];
   private readonly primary: StatementRunner;
@@ -150,7 +148,6 @@ export class Replicas extends ReadReplicas implements OnApplicationShutdown {
     });
   }
 
-  /** Closes all connections at once. */
   async onApplicationShutdown(): Promise<void> {
     for (const pool of this.pools) pool.setSilence(new Error('Connection terminated: the service stops'));
     await Promise.all(this.pools.map((pool) => pool.end()));
@@ -198,17 +195,14 @@ export class Replicas extends ReadReplicas implements OnApplicationShutdown {
 class Replica {
   private readonly log = new Logger(Replica.name);
   private readonly statements: StatementRunner;
-  /** The origin that each connection was found to follow. */
   private readonly origins = new WeakMap<ClientBase, string>();
   /** When the next read may try a replica that is not ready, by `performance.now()`. */
   private triedAgainAt = 0;
   /** Why the replica is not used, as the log says. */
   private logged: string | undefined;
   isReady = true;
-  /** Number of reads that the replica has served. */
   reads = 0;
 
-  /** @param name its host, for log and metrics */
   constructor(
     readonly name: string,
     private readonly pool: ServicePool,
@@ -221,11 +215,7 @@ class Replica {
     return this.isReady || performance.now() >= this.triedAgainAt;
   }
 
-  /**
-   * @param position the position that must be replayed first
-   * @param work reads on the connection and releases it
-   * @throws any error when the replica is late or fails; `work` may still be running
-   */
+  /** @throws any error when the replica is late or fails; `work`, which releases the connection, may still be running */
   async read<Result>(
     position: Position,
     work: (client: PoolClient, statements: StatementRunner) => Promise<Result>,
@@ -323,7 +313,6 @@ class Replica {
   }
 }
 
-/** Whether an error concerns the replica, and not only one statement. */
 function isFaultOfReplica(error: unknown): boolean {
   return error instanceof NotUsable || (isConnectionFailure(causeOf(error)) && !isFaultOfStatement(error));
 }

@@ -42,5 +42,6 @@ export abstract class Application {
   readonly defaultScopes: readonly [string, ...string[]];
   /** Migrations besides those in `migrations/`. All are applied in the order of the timestamps in their names. */
   readonly migrations: readonly MigrationSource[];
+  /** Options of TypeORM, such as `namingStrategy`, `subscribers`, `logging` with a `logger`, and `cache`. */
   readonly typeorm: TypeOrmOptions;
 }

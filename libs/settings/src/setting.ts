@@ -16,11 +16,7 @@ export interface Setting<T> {
   readonly about: string;
   /** The name of a setting without which this one may only have its default. */
   readonly needs?: string;
-  /**
-   * The value of the variable; the default if it is not set.
-   *
-   * @throws WrongValue
-   */
+  /** The value of the variable; the default if it is not set. Throws WrongValue. */
   readonly read: (text: string | undefined) => T;
 }
 

@@ -13,7 +13,6 @@ interface Waiting<Input, Output> {
   readonly reject: (error: unknown) => void;
 }
 
-/** Limits of a `Batches`. */
 export interface BatchLimits {
   /** Largest number of inputs of one statement. */
   readonly size: number;
@@ -40,7 +39,6 @@ export class Batches<Input, Output> {
   private waiting: Waiting<Input, Output>[] = [];
   /** The outputs of waiting inputs that have a key. */
   private outputs = new Map<string, Promise<Output>>();
-  /** Number of calls of `run` since the last statement began. */
   private calls = 0;
   private running = 0;
   private isScheduled = false;
@@ -50,7 +48,6 @@ export class Batches<Input, Output> {
    */
   private isShared = false;
   private expiry: NodeJS.Timeout | undefined;
-  /** When the last statement began, by `performance.now()`. */
   private beganAt = -Infinity;
   private followUp: NodeJS.Timeout | undefined;
 
@@ -80,7 +77,6 @@ export class Batches<Input, Output> {
     return output;
   }
 
-  /** Takes the oldest inputs out of the queue. */
   private take(count: number): Waiting<Input, Output>[] {
     const taken = this.waiting.splice(0, count);
     if (this.waiting.length > 0) {
@@ -92,7 +88,6 @@ export class Batches<Input, Output> {
     return taken;
   }
 
-  /** Makes sure that the waiting inputs are run or expire. */
   private schedule(): void {
     if (this.isScheduled) return;
     if (this.mayBegin) {

@@ -16,7 +16,6 @@ export const exportHeader = (): string => `-- Export of a ${product().name} data
 /** The beginning of the last line. */
 export const CHECKSUM = '-- sha256 ';
 
-/** Rows of one FETCH: few enough for rows of 64 KiB and more. */
 const FETCH_ROWS = 500;
 
 /**
@@ -138,7 +137,6 @@ function copy({ name, source, columns }: Table): string {
     UNION ALL SELECT ${values.join(` || E'\\t' || `)} FROM ${source} UNION ALL SELECT '\\.'`;
 }
 
-/** The statements before and after the rows. */
 async function scriptAround(queryRunner: QueryRunner, tables: Table[], service: string): Promise<[string[], string[]]> {
   const migrations = (await queryRunner.query('SELECT name FROM schema_migration')) as { name: string }[];
   const around = (await queryRunner.query(AROUND)) as { before: string; after: string }[];

@@ -6,7 +6,6 @@ import { ApiError, StartupError } from '#errors';
 import { withSchemaLock } from '#postgres';
 import { CHECKSUM, exportHeader } from './export.js';
 
-/** Characters of rows that one COPY sends. */
 const COPY_CHARACTERS = 256 * 1024;
 
 /** Lines that are not run: comments, and the transaction of the script, because the import has its own. */
@@ -41,12 +40,10 @@ export async function importDatabase(dataSource: DataSource, source: AsyncIterab
   });
 }
 
-/** Runs the script in the transaction of the query runner. */
 async function runScript(queryRunner: QueryRunner, source: AsyncIterable<Buffer>): Promise<number> {
   const client = (await queryRunner.connect()) as ClientBase;
   const hash = createHash('sha256');
   let checksum: string | undefined;
-  /** The COPY whose rows follow. */
   let copy: string | undefined;
   let rows: string[] = [];
   let characters = 0;

@@ -6,18 +6,15 @@ import type { Duplex } from 'node:stream';
 import { LimitedWarnings } from '#runtime';
 import { MAX_PIPELINED_REQUESTS, REFUSAL_PAUSE_MS } from '../requests/server-limits.js';
 
-/** A request that is not answered yet. */
 interface Turn {
   readonly response: Response;
   /** Begins to serve the request. */
   readonly begin: () => void;
 }
 
-/** The state of one connection. */
 interface Connection {
   /** The requests without a response, in the order in which they arrived. The first one is being served. */
   readonly turns: Turn[];
-  /** The response of the last request that is served. */
   latest: Response | undefined;
   /** `socket.bytesRead` when the last response was over; a larger value means that another request is arriving. */
   bytesRead: number;
@@ -68,7 +65,6 @@ export class Connections {
     server.on('timeout', closeUnlessServed);
   }
 
-  /** Open connections at this moment. */
   get size(): number {
     return this.open.size;
   }
@@ -105,9 +101,7 @@ export class Connections {
     return latest.req;
   }
 
-  /**
-   * Must be called when the response of a request that has begun is over. Starts the next request of the connection.
-   */
+  /** Must be called when a response is over. Starts the next request of the connection. */
   leave({ socket, context }: Request, response: Response): void {
     const connection = connectionOf(socket);
     if (connection.turns[0]?.response !== response) return;
@@ -120,7 +114,6 @@ export class Connections {
     }
   }
 
-  /** The requests that are being served. */
   unanswered(): Request[] {
     const served = [...this.open].flatMap((socket) => answeringOn(socket)?.req ?? []);
     return served.filter(({ context }) => !context.isOver);
@@ -170,7 +163,6 @@ export class Connections {
     });
   }
 
-  /** Ends the first turn, and begins the next one. */
   private proceed(socket: Socket, connection: Connection): void {
     const { turns } = connection;
     const over = turns.shift();

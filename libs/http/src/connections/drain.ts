@@ -59,7 +59,6 @@ export class Drain {
     this.server.close();
   }
 
-  /** Closes all connections, and logs which operations were in flight. */
   private cut(): void {
     const requests = this.connections.unanswered();
     const names = requests.map(({ context, method }) => context.operation ?? `${method} without an operation`);

@@ -14,7 +14,6 @@ import { REQUEST_ID_HEADER, requestIdFrom } from '../requests/request-context.js
 import { UNSUPPORTED_VERSION } from '../requests/request-checks.js';
 import { MAX_HEADER_BYTES } from '../requests/server-limits.js';
 
-/** Reports the errors of the parser. */
 interface ParserErrorListener {
   /**
    * Must answer a request with a broken body that has begun, if code of a module is reading the body: that code may wait
@@ -73,7 +72,6 @@ function parserError({ code = '' }: NodeJS.ErrnoException): ApiError | undefined
   return code.startsWith('HPE_') ? new ApiError(BAD_REQUEST) : undefined;
 }
 
-/** The bytes of a whole response. */
 function errorResponse(error: ApiError, requestId: string): string {
   const { status } = error.definition;
   const body = JSON.stringify(error.getResponse());

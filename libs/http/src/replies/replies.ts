@@ -185,7 +185,6 @@ function isKnown(response: Response): boolean {
   return since !== undefined && typeof lastModified === 'string' && Date.parse(lastModified) <= Date.parse(since);
 }
 
-/** Whether a request only reads: GET or HEAD. */
 function isRead({ method }: Request): boolean {
   return method === 'GET' || method === 'HEAD';
 }

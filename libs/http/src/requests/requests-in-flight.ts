@@ -2,7 +2,6 @@ import type { Request } from 'express';
 import { type ApiError, serviceUnavailable } from '#errors';
 import type { RequestContext } from './request-context.js';
 
-/** The 503 of a request beyond MAX_REQUESTS_IN_FLIGHT. */
 const TOO_MANY_IN_FLIGHT = serviceUnavailable('requests_in_flight');
 
 /** Served even under overload: load balancers and Prometheus judge the process by these paths. */
@@ -15,7 +14,6 @@ const EXEMPT_PATH = /^\/(health\/(live|ready)|metrics)(\?|$)/;
  * not occupy the places of others.
  */
 export class RequestsInFlight {
-  /** Requests in flight at this moment. */
   count = 0;
 
   constructor(private readonly limit: number) {}
@@ -31,24 +29,10 @@ export class RequestsInFlight {
     return undefined;
   }
 
-  /** Removes a request, if it is in flight. */
   release(context: RequestContext): void {
     if (context.isInFlight) {
       context.isInFlight = false;
       this.count--;
     }
-  }
-
-  /**
-   * Reads a body that is still arriving. The request is not in flight until `read` has settled.
-   *
-   * @throws ApiError UNAVAILABLE if the limit is reached when the body has arrived; any error of `read`
-   */
-  async readMeanwhile<Result>(request: Request, read: () => Promise<Result>): Promise<Result> {
-    this.release(request.context);
-    const result = await read();
-    const refusal = request.context.isOver ? undefined : this.admit(request);
-    if (refusal !== undefined) throw refusal;
-    return result;
   }
 }

@@ -4,7 +4,6 @@ import pg, { type ClientConfig } from 'pg';
 import { hangUp } from '#internals';
 import type { ServicePool } from './service-pool.js';
 
-/** Interval in ms of the look at the pool. */
 const INTERVAL_MS = 500;
 
 /**
@@ -13,10 +12,8 @@ const INTERVAL_MS = 500;
  */
 const LOOKS = 3;
 
-/** Longest time in ms of a trial. */
 const TRIAL_MS = 1_000;
 
-/** Codes and messages of connections that got no response. */
 const NOBODY_ANSWERED = /^(ETIMEDOUT|EHOST|ENET|ENOTFOUND|EAI_AGAIN|timeout expired)/;
 
 /**

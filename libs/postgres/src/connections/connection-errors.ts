@@ -24,7 +24,6 @@ const POOLER_REFUSALS =
  */
 const STALE = /^(26000|42...|0A000|XX000)$/;
 
-/** Messages of pg's errors that have no code. */
 const MESSAGES = new RegExp(
   [
     '^Connection terminated',
@@ -38,7 +37,6 @@ const MESSAGES = new RegExp(
   ].join('|'),
 );
 
-/** An error of PostgreSQL (`code` is its SQLSTATE), of pg or of a socket. */
 interface DatabaseFailure extends Error {
   readonly code?: unknown;
   readonly syscall?: unknown;
@@ -62,7 +60,6 @@ export function isConnectionFailure(error: unknown): error is Error {
   );
 }
 
-/** The error of pg: TypeORM wraps it. */
 function failureOf(error: Error): DatabaseFailure {
   return (error as DatabaseFailure).driverError ?? error;
 }
@@ -76,7 +73,6 @@ export function mayBeStale(error: unknown): boolean {
   return STALE.test(String((error as DatabaseFailure).code));
 }
 
-/** Whether PostgreSQL or a pooler refused the statement, so that it had no effect. */
 function isRefusal(error: Error): boolean {
   const { code, message } = failureOf(error);
   return (typeof code === 'string' && REFUSALS.test(code)) || POOLER_REFUSALS.test(message);
@@ -108,7 +104,6 @@ export function isOutcomeUnknown(error: unknown): boolean {
   return error instanceof ApiError && error.message === OUTCOME_UNKNOWN;
 }
 
-/** The cause for operators: slow statements, a busy pool, a refusal by PostgreSQL, or an unreachable database. */
 function causeOf(error: Error): UnavailableCause {
   const { code, message } = failureOf(error);
   if (message === 'Query read timeout') return 'database_slow';

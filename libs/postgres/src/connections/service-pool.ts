@@ -18,7 +18,6 @@ const INSIDE_TRANSACTION =
   'This code runs inside a transaction, which holds the only connection of the embedded engine. Use the transaction: ' +
   'manager.getRepository(Entity) in place of a repository, and run or manager.query in place of Database.';
 
-/** Settings of a `ServicePool`. */
 export interface ServicePoolOptions extends Omit<PoolConfig, 'onConnect'> {
   /** Prepares a new connection before it is used; must end in bounded time. pg-pool waits for it. */
   readonly onConnect?: (client: ClientBase) => Promise<void>;
@@ -45,10 +44,8 @@ type ConnectCallback = (error: Error | undefined, client: PoolClient | undefined
  * - On the embedded engine, which has one connection, code inside a transaction gets no second one.
  */
 export class ServicePool extends pg.Pool {
-  /** Number of connections that were returned without an error. */
   answered = 0;
   private readonly clients: Set<pg.Client>;
-  /** What the database has reported last, by name. */
   private readonly parameters: Map<string, string>;
   private readonly watch: NodeJS.Timeout | undefined;
   private silence: Error | undefined;
@@ -82,7 +79,6 @@ export class ServicePool extends pg.Pool {
     this.watch = setInterval(() => this.look(answerTimeoutMs), WATCH_MS).unref();
   }
 
-  /** Number of connections in use. */
   get busy(): number {
     return this.totalCount - this.idleCount;
   }

@@ -3,20 +3,13 @@ import type { Execute, Statement } from '../statements/statement.js';
 import { asUnavailable, isConnectionFailure, mayBeStale } from './connection-errors.js';
 import type { ServicePool } from './service-pool.js';
 
-/** Runs statements on the connections of a pool. */
 export class StatementRunner {
-  /** @param execute executes a statement on a client */
   constructor(
     private readonly pool: ServicePool,
     readonly execute: Execute,
   ) {}
 
-  /**
-   * Runs a statement.
-   *
-   * @param isChange whether the statement may change data
-   * @throws ApiError UNAVAILABLE, which says whether the change may have been made; any error of PostgreSQL
-   */
+  /** @throws ApiError UNAVAILABLE, which says whether the change may have been made; any error of PostgreSQL */
   async run<Row extends unknown[]>(statement: Statement, values: readonly unknown[], isChange = false): Promise<Row[]> {
     let isSent = false;
     try {
@@ -28,11 +21,7 @@ export class StatementRunner {
     }
   }
 
-  /**
-   * Runs a statement on a connection that the caller has taken from the pool, and releases it.
-   *
-   * @throws any error of pg
-   */
+  /** Runs a statement on a connection that the caller has taken from the pool, and releases it. Throws errors of pg. */
   async runOn<Row extends unknown[]>(
     client: PoolClient,
     statement: Statement,

@@ -35,7 +35,6 @@ export class BackgroundRemoval implements OnApplicationBootstrap, OnModuleDestro
     await this.running;
   }
 
-  /** Removes all expired rows and returns their number. */
   async remove(): Promise<number> {
     let count = 0;
     while (!this.stopping.signal.aborted) {

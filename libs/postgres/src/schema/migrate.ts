@@ -106,10 +106,7 @@ async function refuseInvalidIndexes(queryRunner: QueryRunner): Promise<void> {
   throw new Error(`invalid index ${names}. Drop it (DROP INDEX CONCURRENTLY), and run migrate again`);
 }
 
-/**
- * Runs `work`, which applies or reverts a migration, in a transaction unless the migration declares otherwise. Repeats it when
- * it did not get a lock in time.
- */
+/** Repeats `work`, which applies or reverts a migration, when it did not get a lock in time. */
 async function change(
   queryRunner: QueryRunner,
   name: string,

@@ -20,7 +20,6 @@ export async function loadMigrations(added: readonly MigrationSource[]): Promise
   return loaded.flat();
 }
 
-/** The classes that the files of a directory export. */
 async function classesIn(url: URL): Promise<MigrationClass[]> {
   // Without the slash, file names would be resolved against the parent directory.
   const directory = new URL(url.href.replace(/\/?$/, '/'));
