@@ -1,8 +1,9 @@
 import type { Command } from 'commander';
 import { StartupError } from '#errors';
+import type { UsageSummary } from '#key-usage';
 import type { DeprecatedOperation, OpenApiDocument } from '#openapi';
 import type { CommandContext } from './context.js';
-import { integerArgument, resultText, usageTable } from './terminal.js';
+import { integerArgument, printable, resultText, table, timeCell } from './terminal.js';
 
 const MAX_DAYS = 400;
 const DAY_MS = 86_400_000;
@@ -36,7 +37,7 @@ export function addDeprecationCommands(program: Command, context: CommandContext
       const safeToRemove = usage.size === 0 && countedSince !== null && countedSince <= from;
       const clients = [...usage].map(([client, summary]) => ({ client, ...summary }));
       const report = { operation, endpoint, from, to, countedSince, sunset, clients, safeToRemove };
-      const callers = usage.size === 0 ? 'No client has called it.' : usageTable([...usage]);
+      const callers = usage.size === 0 ? 'No client has called it.' : usageTable(usage);
       const reason =
         usage.size > 0 ? `clients that call it: ${usage.size}` : `usage is known only from ${countedSince ?? to} on`;
       const verdict = safeToRemove ? 'safe to remove' : `not safe to remove: ${reason}`;
@@ -58,4 +59,14 @@ function deprecationOf(document: OpenApiDocument, operation: string): Deprecated
 
 function isoDay(time: number): string {
   return new Date(time).toISOString().slice(0, 10);
+}
+
+function usageTable(usage: ReadonlyMap<string, UsageSummary>): string {
+  const rows = [...usage].map(([name, { calls, lastCallAt, lastUserAgent }]) => [
+    printable(name),
+    calls.toString(),
+    timeCell(lastCallAt),
+    printable(lastUserAgent ?? '-'),
+  ]);
+  return table(['CLIENT', 'CALLS', 'LAST CALL (UTC)', 'LAST USER AGENT'], rows);
 }

@@ -1,5 +1,4 @@
 import { InvalidArgumentError } from 'commander';
-import type { UsageSummary } from '#key-usage';
 
 /** Shows `text` instead of the current line of a terminal; nothing when standard output is none. */
 export function showProgress(text: string): void {
@@ -11,16 +10,6 @@ export function resultText(json: boolean | undefined, value: unknown, text: stri
   const bigintAsText = (_key: string, member: unknown): unknown =>
     typeof member === 'bigint' ? member.toString() : member;
   return `${json ? JSON.stringify(value, bigintAsText, 2) : text}\n`;
-}
-
-export function usageTable(usage: readonly (readonly [string, UsageSummary])[]): string {
-  const rows = usage.map(([name, { calls, lastCallAt, lastUserAgent }]) => [
-    printable(name),
-    calls.toString(),
-    timeCell(lastCallAt),
-    printable(lastUserAgent ?? '-'),
-  ]);
-  return table(['CLIENT', 'CALLS', 'LAST CALL (UTC)', 'LAST USER AGENT'], rows);
 }
 
 export function table(headings: string[], rows: string[][]): string {
