@@ -22,6 +22,7 @@ export interface Options {
   readonly fastPaths?: readonly string[];
   readonly processes: readonly number[];
   readonly ordinary?: boolean;
+  readonly libraries?: boolean;
   readonly contract?: boolean;
   readonly keys?: number;
   readonly idempotencyRows?: number;
@@ -47,6 +48,7 @@ export function readOptions(): Options {
       '--ordinary',
       `compares only ${OURS} with itself beside what teams add: a generated feature, an interceptor, a guard`,
     )
+    .option('--libraries', 'prints only what each library takes of a request of list, get and create')
     .option('--contract', 'only counts the rows of the contract that each server keeps; needs no wrk')
     .option('--keys <n>', `runs ${OURS} also with this many API keys, all in use; needs --idempotency-rows`, number)
     .option(

@@ -6,6 +6,7 @@ import { promisify } from 'node:util';
 import pg from 'pg';
 import { startPostgresqlServer } from '../test/support/postgresql-server.js';
 import { grow, readUpkeep, UPKEEP_SETTINGS, untilRemoval } from './growth.js';
+import { now, type ProfiledWorkload, profiled, reportLibraries } from './libraries.js';
 import { readLoadResult } from './load/load-result.js';
 import { GROWN, OURS, readOptions } from './options.js';
 import { buildOrdinary, ownWorkload, reportOrdinary, TEAMS } from './ordinary.js';
@@ -37,7 +38,7 @@ const { keys = 0, idempotencyRows = 0 } = options;
 const isGrown = keys > 0;
 
 progress('Building the other servers');
-const wanted = options.servers.filter((name) => name !== OURS);
+const wanted = options.ordinary || options.libraries ? [] : options.servers.filter((name) => name !== OURS);
 const peers = buildPeers(wanted, (name, reason) => progress(`LEFT OUT: ${name}. ${reason}`));
 
 const contestants: Contestant[] = [];
@@ -47,7 +48,7 @@ for (const name of ['SIGINT', 'SIGTERM'] as const) process.once(name, () => proc
 
 const postgresql = await startPostgresqlServer({ ...DATABASE_SETTINGS, ...(isGrown && UPKEEP_SETTINGS) });
 try {
-  await (options.ordinary ? runOrdinary() : run());
+  await (options.ordinary ? runOrdinary() : options.libraries ? runLibraries() : run());
 } finally {
   await postgresql.stop();
   rmSync(directory, { recursive: true });
@@ -155,6 +156,33 @@ async function runOrdinary(): Promise<void> {
     for (const contestant of contestants) await contestant.stop();
     await copy.remove();
   }
+}
+
+/** Measures what each library takes of a request. */
+async function runLibraries(): Promise<void> {
+  const [rows = 0] = options.rows;
+  const [connections = 0] = options.connections;
+  const apiKeys = join(directory, 'key.txt');
+  writeFileSync(apiKeys, API_KEY);
+  const measured: ProfiledWorkload[] = [];
+  try {
+    const databaseUrl = await fill(rows);
+    for (const command of [OURS_COMMAND, profiled(OURS_COMMAND, directory)]) {
+      // A limit that nobody reaches: the check costs time, too.
+      const limit = { RATE_LIMIT_PER_MINUTE: '10000000' };
+      contestants.push({ rows, apiKeys, ...(await start(OURS, databaseUrl, { command, ...limit })) });
+    }
+    for (const workload of workloads.filter(({ name }) => ['list', 'get', 'create'].includes(name))) {
+      // The first time only warms up, so that compilation is not measured.
+      await measureWorkload(workload, connections);
+      const from = now();
+      const [{ cpuUs }] = (await measureWorkload(workload, connections)) as [Result];
+      measured.push({ name: workload.name, from, to: now(), cpuUs });
+    }
+  } finally {
+    for (const contestant of contestants) await contestant.stop();
+  }
+  reportLibraries(directory, measured);
 }
 
 /** Starts this service on a catalogue with API keys and idempotency keys, and waits until it removes expired ones. */
@@ -288,19 +316,27 @@ function walker(server: RunningServer): { follow(path: string, pages: number): P
  * @param processes WEB_CONCURRENCY of this service, also added to its name unless it is 1
  * @param label the name in the table, before these values
  * @param command another program than that of the name
+ * @param RATE_LIMIT_PER_MINUTE 0 for no limit
  * @param TEAM additions of a team, for the program of `ordinary.ts`
  */
 function start(
   name: string,
   databaseUrl: string,
-  { fastPaths = '', processes = 1, label = name, command = undefined as Command | undefined, TEAM = '' } = {},
+  {
+    fastPaths = '',
+    processes = 1,
+    label = name,
+    command = undefined as Command | undefined,
+    RATE_LIMIT_PER_MINUTE = '0',
+    TEAM = '',
+  } = {},
 ): Promise<RunningServer> {
   const environment = {
     DATABASE_URL: databaseUrl,
     DATABASE_POOL_SIZE: '10',
     BOOTSTRAP_API_KEY: API_KEY,
     PUBLIC_BASE_URL: 'http://localhost:3000/v1',
-    RATE_LIMIT_PER_MINUTE: '0',
+    RATE_LIMIT_PER_MINUTE,
     NODE_ENV: 'production',
     FAST_PATHS: fastPaths,
     WEB_CONCURRENCY: String(processes),
