@@ -90,19 +90,22 @@ test('of the packages of a production install only two have install scripts, whi
 describe.each(readdirSync(join(ROOT, 'libs')))('libs/%s/README.md', (library) => {
   const text = read(`libs/${library}/README.md`);
 
+  const row = new RegExp(`^\\| \`libs/${library}\` +(\\|.*)$`, 'm').exec(read('docs/architecture.md'))?.[1];
+  const [, promise, saidLines, saidUs, saidImports] = (row ?? '').split('|').map((cell) => cell.trim());
+
   test('begins with the promise that docs/architecture.md names, and says of settings only those that exist', () => {
-    const promise = new RegExp(`^\\| \`libs/${library}\` +\\| (.*?) +\\|$`, 'm').exec(
-      read('docs/architecture.md'),
-    )?.[1];
     const [heading = ''] = text.split('\n');
     expect(heading.toLowerCase()).toBe(`# ${library}: ${promise}`.toLowerCase());
     const settings = [...text.matchAll(/`([A-Z]+(?:_[A-Z]+)+)`/g)].map((match) => match[1] ?? '');
     expect(settings.filter((name) => !read('.env.example').includes(`#${name}=`))).toEqual([]);
   });
 
-  test('names its lines, to 50 or a tenth, and the settings that it declares', async () => {
-    const [, lines = '', names = ''] =
-      /^About ([\d,]+) lines\. (?:No settings|Settings?: ([^.;]*))[.;]/m.exec(text) ?? [];
+  test('names its lines, to 50 or a tenth, the settings that it declares, and the figures of docs/architecture.md', async () => {
+    const [, lines = '', us = '', names = ''] =
+      /^About ([\d,]+) lines; ([^;]*?)\. (?:No settings|Settings?: ([^.;]*))[.;]/m.exec(text) ?? [];
+    expect([lines, us.match(/[\d.]+/g)?.join('/') ?? '0']).toEqual([saidLines, saidUs]);
+    const permitted = new RegExp(`^  '?${library}'?: (\\[.*?\\])`, 'ms').exec(read('eslint.config.js'))?.[1];
+    expect(permitted?.match(/[\w-]+/g)?.join(', ') ?? '').toBe(saidImports);
     const sources = filesBelow(`libs/${library}`, '.ts').filter((path) => !path.endsWith('.spec.ts'));
     const counted = sources.reduce((sum, path) => sum + read(path).split('\n').length - 1, 0);
     expect(Math.abs(Number(lines.replace(',', '')) - counted)).toBeLessThanOrEqual(Math.max(50, counted / 10));
