@@ -1,6 +1,6 @@
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { table } from '../src/cli/terminal.js';
+import { table } from '#runtime';
 import { RepositoryCopy } from '../test/support/repository-copy.js';
 import { OURS } from './options.js';
 import type { Result } from './report.js';

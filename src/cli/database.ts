@@ -1,7 +1,8 @@
 import type { Command } from 'commander';
 import type { MigrationStatus } from '#postgres';
+import { table } from '#runtime';
 import type { CommandContext } from './context.js';
-import { integerArgument, resultText, showProgress, table } from './terminal.js';
+import { integerArgument, resultText, showProgress } from './terminal.js';
 
 const MAX_SEED_COUNT = 1_000_000_000;
 

@@ -1,8 +1,9 @@
 import type { Command } from 'commander';
 import type { StoredApiKey } from '#api-keys';
+import { table } from '#runtime';
 import { product } from '#settings';
 import type { CommandContext } from './context.js';
-import { durationArgument, printable, resultText, table, timeCell } from './terminal.js';
+import { durationArgument, printable, resultText, timeCell } from './terminal.js';
 
 const KEY_ARGUMENT = 'id of the key, or at least 6 of its displayed first characters';
 

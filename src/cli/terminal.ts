@@ -12,19 +12,6 @@ export function resultText(json: boolean | undefined, value: unknown, text: stri
   return `${json ? JSON.stringify(value, bigintAsText, 2) : text}\n`;
 }
 
-export function table(headings: string[], rows: string[][]): string {
-  const lines = [headings, ...rows];
-  const widths = headings.map((_, column) => Math.max(...lines.map((line) => (line[column] ?? '').length)));
-  return lines
-    .map((line) =>
-      line
-        .map((cell, column) => cell.padEnd(widths[column] ?? 0))
-        .join('  ')
-        .trimEnd(),
-    )
-    .join('\n');
-}
-
 /** A time as a table cell: UTC, to the minute; `-` for null. */
 export function timeCell(time: Date | null): string {
   return time?.toISOString().slice(0, 16).replace('T', ' ') ?? '-';
