@@ -130,7 +130,6 @@ function keyTable(keys: StoredApiKey[]): string {
   );
 }
 
-/** The members of `describe`, one a line. */
 function details(key: StoredApiKey): string {
   const cell = (value: KeyMember): string =>
     value instanceof Date ? timeCell(value) : printable(String(value ?? '-'));

@@ -13,6 +13,7 @@ export class Readiness {
   private answer: ReturnType<Database['readiness']> = Promise.resolve('unreachable');
   private expiresAt = -Infinity;
 
+  /** @internal */
   constructor(private readonly database: Database) {}
 
   /**
