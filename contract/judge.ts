@@ -135,10 +135,11 @@ class Attempt {
       const came = statuses === right.statuses ? differenceOf(answer, right) : `${statuses} ${answer.text}`;
       const fault = came === undefined ? undefined : { came: came || 'nothing', right: step.answer };
       const target = text.split(' ')[text.startsWith('raw ') ? 2 : 1] ?? '';
-      for (const one of answers.filter(({ status: final }) => final >= 200)) {
-        yield { sent: step.request, target, answer: one, fault: one === answer ? fault : undefined };
+      for (const earlier of answers.slice(0, -1).filter(({ status: final }) => final >= 200)) {
+        yield { sent: step.request, target, answer: earlier };
       }
-      if (answers.length === 0) yield { sent: step.request, target, answer, fault };
+      // Also what is no response, such as a connection that stays open.
+      yield { sent: step.request, target, answer, fault };
       if (fault !== undefined) return;
     }
   }

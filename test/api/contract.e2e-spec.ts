@@ -1,5 +1,7 @@
 import { execFile } from 'node:child_process';
+import { once } from 'node:events';
 import { readFileSync } from 'node:fs';
+import { type AddressInfo, createServer } from 'node:net';
 import { join } from 'node:path';
 import { judge, type Verdict } from '../../contract/judge.js';
 import { PETS } from '../../contract/pets.js';
@@ -74,6 +76,18 @@ test.each(['decisions', 'security'])(
     const naming = entries.filter(([entry]) => entry.includes('`api/contract`')).map(([, id]) => id);
     const named = ROWS.flatMap(({ basis }) => basis.match(page === 'decisions' ? /\bD\d+/g : /\bS\d+/g) ?? []);
     expect(naming.sort()).toEqual([...new Set(named)].sort());
+  },
+);
+
+testOnce.each(['no HTTP', 'HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n[]and more'])(
+  'no row holds for a server that sends %j',
+  async (bytes) => {
+    const server = createServer((socket) => socket.end(bytes)).listen(0, '127.0.0.1');
+    await once(server, 'listening');
+    const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+    const { failures } = await judge({ url, variables: { key: '', base: '' } }, PETS.slice(0, 1));
+    server.close();
+    expect(failures).toHaveLength(1);
   },
 );
 
