@@ -40,8 +40,7 @@ describe('one instance', () => {
     await usage.write();
     expect((await storedUsage(app)).map((row) => row[5])).toEqual(['third/3', 'second/2', null]);
     await call(app, '/v1/pets', 'x'.repeat(300));
-    await usage.write();
-    await usage.write();
+    await Promise.all([usage.write(), usage.write()]);
     const [before, midnight] = [new Date('2027-03-01T23:59:58Z'), new Date('2027-03-02T00:00:00Z')];
     expect(await storedUsage(app)).toEqual([
       ['test-client', 'getPet', '2027-03-01', 1, before, 'third/3'],

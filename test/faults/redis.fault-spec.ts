@@ -189,7 +189,8 @@ test.each([
     expect(alone.log.text).toContain('Redis is unreachable: each instance limits its clients by itself. It returned ');
   } finally {
     await alone.close();
-    server.close();
+    // Waits until the service has closed its connection.
+    await once(server.close(), 'close');
   }
 });
 

@@ -87,7 +87,9 @@ class TestOwnAnswersController {
 
   @Post('unread')
   @HttpCode(200)
-  unread(@Req() request: Request, @Res() response: Response): void {
+  async unread(@Req() request: Request, @Res() response: Response): Promise<void> {
+    // A body that was sent with the head arrives meanwhile.
+    await sleep(1);
     response.end(`not read: ${request.url}`);
   }
 }
@@ -144,6 +146,12 @@ describe('a response that a handler writes itself', () => {
       'POST /v1/test-own/unread HTTP/1.1\r\nHost: x\r\nContent-Length: 1000000\r\n\r\n{',
     );
     expect(answer).toMatch(/^HTTP\/1\.1 200 [^]*\r\nConnection: close\r\n[^]*not read/);
+  });
+
+  test('keeps the connection when the body has arrived', async () => {
+    const request = 'POST /v1/test-own/unread HTTP/1.1\r\nHost: x\r\nContent-Length: 2\r\n\r\n{}';
+    const answer = await rawRequest(app.port, request, { until: 'not read' });
+    expect(answer).toMatch(/^HTTP\/1\.1 200 [^]*\r\nConnection: keep-alive\r\n[^]*not read/);
   });
 });
 

@@ -133,3 +133,10 @@ test('both repositories give the same responses, to single and to simultaneous c
   });
   await fc.assert(property, { numRuns: 60 });
 });
+
+test('calls of the same moment share a page, also after the first ones', async () => {
+  for (let round = 0; round < 2; round++) {
+    const [one, other] = await Promise.all([shared.page({ limit: 1 }), shared.page({ limit: 1 })]);
+    expect(other).toBe(one);
+  }
+});

@@ -69,7 +69,7 @@ test.each<[string, () => void, object]>([
 ])('%s', (_, write, members) => {
   const line = lineOf(write);
   expect(line).toMatchObject(members);
-  const known = ['level', 'context', 'requestId', 'operation', 'error', 'stack', 'details', 'msg'];
+  const known = ['level', 'context', 'requestId', 'operation', 'error', 'stack', 'msg', ...Object.keys(members)];
   expect(Object.keys(line).filter((name) => !known.includes(name))).toEqual([]);
 });
 
