@@ -57,6 +57,8 @@ export default {
   maxWorkers: 3,
   // Ends a test or hook that hangs. Some start the service several times, 1 s each, or 5 s on a slow machine.
   testTimeout: 60_000,
+  // Jest's 0.5 s is too short for a process with an embedded engine on a busy machine: it would be called a leak.
+  workerGracefulExitTimeout: 10_000,
   reporters: ['default', '<rootDir>/test/support/slowest-files.js'],
   projects: [
     {
