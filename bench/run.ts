@@ -341,6 +341,8 @@ function start(
     FAST_PATHS: fastPaths,
     WEB_CONCURRENCY: String(processes),
     TEAM,
+    // The contract has requests that never end, and waits 10 s for their 408.
+    ...(options.contract && { REQUEST_TIMEOUT_MS: '1500' }),
     // The peers do not limit requests in flight.
     MAX_REQUESTS_IN_FLIGHT: String(Math.max(1_000, ...options.connections)),
   };

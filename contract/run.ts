@@ -16,7 +16,10 @@ interface Options {
 }
 
 const options = new Program('contract')
-  .description('Judges a running server by the tables of the contract. Adds pets to its catalogue.')
+  .description(
+    'Judges a running server by the tables of the contract. Adds pets to its catalogue. Start ours with ' +
+      'REQUEST_TIMEOUT_MS=1500: two rows wait for the 408 of a request that never ends.',
+  )
   .requiredOption('--url <url>', 'the server, as http://host:port', anOrigin)
   .requiredOption('--key <secret>', 'an API key with the scopes pets:read and pets:write')
   .option('--base <url>', 'its PUBLIC_BASE_URL, with which its links begin', 'http://localhost:3000/v1')
