@@ -225,3 +225,10 @@ test.each<[string, () => unknown]>([
   askPartner = () => undefined;
   await until(async () => (await app.client.get('/health/ready')).status === 200);
 });
+
+test('a check runs once a second at most, however often anybody asks', async () => {
+  const times: number[] = [];
+  askPartner = () => times.push(performance.now());
+  for (let count = 0; count < 100; count++) await app.client.get('/health/ready');
+  for (const [index, time] of times.slice(1).entries()) expect(time - (times[index] as number)).toBeGreaterThan(900);
+});
