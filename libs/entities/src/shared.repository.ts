@@ -77,7 +77,9 @@ export class SharedRepository<Entity extends ObjectLiteral & { id: string }, Ite
     const batches =
       limit <= MAX_PAGE_SIZE &&
       this.prepared(this.pages, given, () => this.batches(this.readPages(this.statements.pages(columns)), PAGE_LIMITS));
-    if (batches) return batches.run(request, `${limit} ${firstId} ${values.length > 0 ? JSON.stringify(values) : ''}`);
+    const samePage = `${limit} ${firstId} ${values.length > 0 ? JSON.stringify(values) : ''}`;
+    // `await`, here and below: an async function that returns a promise needs two more microtasks.
+    if (batches) return await batches.run(request, samePage);
     const found = await this.database.readReplica((manager) => {
       const query = manager.createQueryBuilder(this.repository.target, 'entity').limit(limit + 1);
       const parameters = Object.fromEntries(values.map((value, index) => [`value${index}`, value]));
@@ -91,7 +93,7 @@ export class SharedRepository<Entity extends ObjectLiteral & { id: string }, Ite
 
   /** The row with this id, from the primary: a client must find the row it just created. */
   async find(id: bigint): Promise<Item | undefined> {
-    if (this.mayShare) return this.finds.run(id);
+    if (this.mayShare) return await this.finds.run(id);
     const found = await this.repository.createQueryBuilder('entity').where('entity.id = :id', { id }).getOne();
     return found === null ? undefined : this.toItem(found);
   }
@@ -106,7 +108,7 @@ export class SharedRepository<Entity extends ObjectLiteral & { id: string }, Ite
   async insertOnce(key: IdempotencyKey | undefined, input: object, values: ValuesOf<Entity> = input): Promise<bigint> {
     const given = this.statements.given(values);
     const inserts = given.columns.length > 0 && this.prepared(this.inserts, given, (of) => this.insertsOf(of));
-    if (inserts) return key ? inserts.once.insert(key, input, given.values) : inserts.plain.run(given.values);
+    if (inserts) return await (key ? inserts.once.insert(key, input, given.values) : inserts.plain.run(given.values));
     const id = await this.idempotency.once(key, input, async ({ manager }) => {
       const row = Object.fromEntries(given.columns.map(({ propertyName: name }) => [name, values[name]]));
       const { identifiers } = await manager.insert(this.repository.target, row as never);
@@ -146,12 +148,8 @@ export class SharedRepository<Entity extends ObjectLiteral & { id: string }, Ite
       const [first] = requests as [PageRequest];
       if (requests.length === 1) {
         const rows = await this.database.read(one(first.limit + 1), [first.firstId, ...first.values]);
-        return [
-          this.pageOf(
-            rows.map((row) => this.statements.entityOf(row)),
-            first,
-          ),
-        ];
+        const entities = rows.map((row) => this.statements.entityOf(row));
+        return [this.pageOf(entities, first)];
       }
       const rows = await this.database.read(many, [
         arrayOf(requests.map(({ firstId }) => firstId)),

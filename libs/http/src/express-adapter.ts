@@ -243,9 +243,7 @@ export class PlatformExpressAdapter extends ExpressAdapter {
   }
 
   override reply(response: Response, body: unknown, statusCode?: number): unknown {
-    if (statusCode !== undefined) {
-      response.statusCode = statusCode;
-    }
+    if (statusCode !== undefined) response.statusCode = statusCode;
     return body instanceof StreamableFile ? super.reply(response, body) : this.replies.send(response, body);
   }
 }

@@ -37,6 +37,7 @@ export const RATE_LIMIT_SETTINGS = {
 @Injectable()
 export class RateLimiter implements OnModuleInit, OnApplicationShutdown {
   private readonly buckets = new TokenBuckets();
+  private readonly policy: string;
   shared: SharedTokenBuckets | undefined;
 
   constructor(
@@ -44,7 +45,9 @@ export class RateLimiter implements OnModuleInit, OnApplicationShutdown {
     private readonly config: SettingsOf<typeof RATE_LIMIT_SETTINGS> & Pick<PostgresConfig, 'databaseUrl'>,
     private readonly clock: Clock,
     private readonly metrics: Metrics,
-  ) {}
+  ) {
+    this.policy = `"client";q=${config.rateLimitPerMinute};w=${WINDOW_S}`;
+  }
 
   async onModuleInit(): Promise<void> {
     const { redisUrl, databaseUrl } = this.config;
@@ -82,7 +85,7 @@ export class RateLimiter implements OnModuleInit, OnApplicationShutdown {
     const secondsPerToken = WINDOW_S / perMinute;
     const tokens = tokensAfter(left);
     const untilFull = Math.ceil((perMinute - tokens) * secondsPerToken);
-    response.setHeader('RateLimit-Policy', `"client";q=${perMinute};w=${WINDOW_S}`);
+    response.setHeader('RateLimit-Policy', this.policy);
     response.setHeader('RateLimit', `"client";r=${Math.floor(tokens)};t=${untilFull}`);
     if (left >= 0) return;
     const retryAfter = Math.ceil(-left * secondsPerToken);

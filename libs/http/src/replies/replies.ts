@@ -27,7 +27,10 @@ function fieldOf(status: number): readonly [name: string, value: string] | undef
   return status === 429 || status === 503 ? ['Retry-After', '1'] : undefined;
 }
 
-/** Writes the responses of the service: media type, caching (RFC 9110 and 9111), length and end of the connection. */
+/**
+ * Writes the responses of the service: media type, caching (RFC 9110 and 9111), length and end of the connection. Looks for header
+ * fields by names in lower case, which Node need not convert.
+ */
 export class Replies {
   constructor(
     private readonly inFlight: RequestsInFlight,
@@ -94,9 +97,9 @@ export class Replies {
       this.end(response, jsonTextOf(body, false).text);
       return;
     }
-    if (!response.hasHeader('Content-Type')) response.setHeader('Content-Type', 'application/json');
+    if (!response.hasHeader('content-type')) response.setHeader('Content-Type', 'application/json');
     setCaching(response);
-    const isTagged = response.statusCode === 200 && isRead(response.req) && !response.hasHeader('ETag');
+    const isTagged = response.statusCode === 200 && isRead(response.req) && !response.hasHeader('etag');
     const { text, tag } = jsonTextOf(body, isTagged);
     if (isTagged) response.setHeader('ETag', tag as string);
     this.endUnlessFresh(response, text);
@@ -122,9 +125,7 @@ export class Replies {
     const { context } = request;
     context.answeredAt = performance.now();
     this.inFlight.release(context);
-    if (this.drain.hasBegun) {
-      response.shouldKeepAlive = false;
-    }
+    if (this.drain.hasBegun) response.shouldKeepAlive = false;
     const isWhole = request.complete || !announcesBody(request);
     // Node adds the Content-Length of most responses by itself. But it would keep one of an earlier response that
     // failed, and a handler may have copied Transfer-Encoding from another response.
@@ -133,8 +134,8 @@ export class Replies {
       body !== undefined &&
       request.method !== 'HEAD' &&
       response.useChunkedEncodingByDefault &&
-      !response.hasHeader('Content-Length') &&
-      !response.hasHeader('Transfer-Encoding');
+      !response.hasHeader('content-length') &&
+      !response.hasHeader('transfer-encoding');
     if (!nodeAddsLength && response.statusCode !== 204 && response.statusCode !== 304) {
       response.removeHeader('Transfer-Encoding');
       response.setHeader('Content-Length', Buffer.byteLength(body ?? ''));
@@ -157,12 +158,10 @@ export class Replies {
 
 /** Sets the media type of text or bytes. Adds the charset to a text type that the handler has set without one. */
 function setMediaType(response: Response, body: string | Buffer): void {
-  const type = response.getHeader('Content-Type');
+  const type = response.getHeader('content-type');
   if (type === undefined) {
-    response.setHeader(
-      'Content-Type',
-      typeof body === 'string' ? 'text/plain; charset=utf-8' : 'application/octet-stream',
-    );
+    const ofBody = typeof body === 'string' ? 'text/plain; charset=utf-8' : 'application/octet-stream';
+    response.setHeader('Content-Type', ofBody);
   } else if (typeof type === 'string' && /^text\/[^;]*$/i.test(type)) {
     response.setHeader('Content-Type', `${type}; charset=utf-8`);
   }
@@ -175,13 +174,13 @@ function setMediaType(response: Response, body: string | Buffer): void {
 function isKnown(response: Response): boolean {
   const { 'if-none-match': tags, 'if-modified-since': since } = response.req.headers;
   if (tags !== undefined) {
-    const tag = response.getHeader('ETag');
+    const tag = response.getHeader('etag');
     const opaque = String(tag).replace(/^W\//, '');
     return (
       tag !== undefined && (tags.trim() === '*' || tags.match(/"[^"]*"/g)?.some((known) => known === opaque) === true)
     );
   }
-  const lastModified = response.getHeader('Last-Modified');
+  const lastModified = response.getHeader('last-modified');
   return since !== undefined && typeof lastModified === 'string' && Date.parse(lastModified) <= Date.parse(since);
 }
 
@@ -198,13 +197,10 @@ function setCaching(response: Response): void {
   const { statusCode } = response;
   const isCacheable = isRead(response.req) && (statusCode === 200 || statusCode === 206 || statusCode === 304);
   if (isCacheable) {
-    if (response.hasHeader('Vary')) {
-      response.vary('Authorization');
-    } else {
-      response.setHeader('Vary', 'Authorization');
-    }
+    if (response.hasHeader('vary')) response.vary('Authorization');
+    else response.setHeader('Vary', 'Authorization');
   }
-  if (!response.hasHeader('Cache-Control')) {
+  if (!response.hasHeader('cache-control')) {
     response.setHeader('Cache-Control', isCacheable ? 'private, no-cache' : 'no-store');
   }
 }
