@@ -45,14 +45,17 @@ export function createHttpServer(app: Express, config: HttpConfig): Server {
  * for implementers of streams.
  *
  * Requests that share a statement get their responses in one turn. To write them behind the work for all takes less time than
- * to write each behind its own. And Node ends each response with an empty write, for which the system's gather write needs
- * a buffer; a single text needs none.
+ * to write each behind its own. And Node 20 and 22 end each response with an empty write, for which the system's gather write
+ * needs a buffer; a single text needs none.
  */
 export function joinWrites(socket: Socket): void {
+  socket._write = function (...write) {
+    process.nextTick(() => Socket.prototype._write.apply(this, write));
+  };
   socket._writev = function (chunks, callback) {
     const [first, second] = chunks as { chunk: unknown; encoding: BufferEncoding }[];
     if (first !== undefined && chunks.length === 2 && second?.chunk === '') {
-      process.nextTick(() => this._write(first.chunk, first.encoding, callback));
+      this._write(first.chunk, first.encoding, callback);
     } else {
       Socket.prototype._writev?.call(this, chunks, callback);
     }
