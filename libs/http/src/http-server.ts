@@ -41,17 +41,12 @@ export function createHttpServer(app: Express, config: HttpConfig): Server {
 }
 
 /**
- * Lets a connection write at the end of a turn of the event loop, and drop empty writes, by the two methods that Node documents
- * for implementers of streams.
+ * Lets a connection drop empty writes, by the two methods that Node documents for implementers of streams.
  *
- * Requests that share a statement get their responses in one turn. To write them behind the work for all takes less time than
- * to write each behind its own. And Node 20 and 22 end each response with an empty write, for which the system's gather write
- * needs a buffer; a single text needs none.
+ * Node ends each response with an empty write, and passes it with the response to the system's gather write, for which
+ * it allocates a buffer. A single text needs no buffer.
  */
 export function joinWrites(socket: Socket): void {
-  socket._write = function (...write) {
-    process.nextTick(() => Socket.prototype._write.apply(this, write));
-  };
   socket._writev = function (chunks, callback) {
     const [first, second] = chunks as { chunk: unknown; encoding: BufferEncoding }[];
     if (first !== undefined && chunks.length === 2 && second?.chunk === '') {
