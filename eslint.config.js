@@ -144,8 +144,8 @@ const NO_ENVIRONMENT = ['process', 'node:process'].map((name) => ({
   message: 'Only libs/settings reads it.',
 }));
 const NO_PRIVATE_MEMBERS = {
-  // Node documents these three for implementers of streams.
-  selector: 'MemberExpression[property.name=/^_(?!(read|write|writev)$)/]',
+  // Node documents these four for implementers of streams.
+  selector: 'MemberExpression[property.name=/^_(?!(read|write|writev|destroy)$)/]',
   message: 'Only libs/internals uses private members of dependencies.',
 };
 const DOCUMENTED_MODULES = {

@@ -11,7 +11,7 @@ const BUDGETS = {
   'src and libs: lines': 14_000,
   'src and libs: files': 190,
   'browser: lines': 350,
-  'tests: lines': 22_963,
+  'tests: lines': 22_973,
   settings: 30,
   'names of the package': 60,
   decisions: 40,

@@ -5,13 +5,13 @@ import { joinWrites } from './http-server.js';
 
 /** Sends a response, and returns its bytes and the names of the system's writes. */
 async function answer(
-  send: (response: ServerResponse) => unknown,
+  send: (response: ServerResponse, writes: string[]) => unknown,
   prepare: (socket: Socket) => void,
 ): Promise<{ bytes: string; writes: string[] }> {
   const writes: string[] = [];
   const server = createServer((_request, response) => {
     response.sendDate = false;
-    send(response);
+    send(response, writes);
   });
   server.on('connection', (socket: Socket) => {
     prepare(socket);
@@ -42,9 +42,19 @@ test.each<[body: string, send: (response: ServerResponse) => unknown, writes: st
   ['cut characters', (response) => void (response.write('\ud83d'), response.end('\udc15')), undefined],
   ['pieces', (response) => void (response.write('é'), response.write(Buffer.from('b')), response.end('c')), undefined],
   ['a long text', (response) => response.end('é'.repeat(1_000_000)), undefined],
+  ['before the end of its connection', (response) => response.end('a').req.socket.destroy(), ['writeUtf8String']],
 ])('a response has the bytes of an ordinary one, and a text needs one write: %s', async (_, send, writes) => {
   const ordinary = await answer(send, () => undefined);
   const joined = await answer(send, joinWrites);
   expect(joined.bytes).toBe(ordinary.bytes);
   if (writes) expect(joined.writes).toEqual(writes);
+});
+
+test('a response is written at the end of its turn, behind the other work of that turn', async () => {
+  const send = async (response: ServerResponse, order: string[]): Promise<void> => {
+    await Promise.resolve();
+    response.end('a');
+    queueMicrotask(() => order.push('other work'));
+  };
+  expect((await answer(send, joinWrites)).writes).toEqual(['other work', 'writeUtf8String']);
 });
