@@ -174,7 +174,7 @@ function createHandlerCallsClass(nest: NestInternals): typeof RouterExecutionCon
         const [request, response] = message;
         if (guards.length > 0) {
           // Not shared with the interceptors, as with Nest: guards and interceptors may modify theirs.
-          const context = new ExecutionContextHost([...message], controller, callback);
+          const context = new ExecutionContextHost(message.slice(), controller, callback);
           for (const guard of guards) {
             const verdict = guard.canActivate(context);
             if (verdict !== true && !(await guardsConsumer.pickResult(verdict))) {
@@ -185,7 +185,7 @@ function createHandlerCallsClass(nest: NestInternals): typeof RouterExecutionCon
         // Before the interceptors and the handler, which may change them.
         responseController.setStatus(response, httpStatusCode);
         if (hasCustomHeaders) responseController.setHeaders(response, responseHeaders);
-        const context = new ExecutionContextHost([...message], controller, callback);
+        const context = new ExecutionContextHost(message.slice(), controller, callback);
         if (outer.length > 0) return callInterceptors(context, message);
         for (const interceptor of before) interceptor.before(context);
         let result = await handle(message);

@@ -44,27 +44,30 @@ export class RequestLog implements RequestObserver, OnModuleInit {
     if (cause !== undefined && !aborted) this.metrics.unavailable.inc({ operation: operation ?? '', cause });
     // Express sets originalUrl; a request that it has not seen has only url.
     const path = this.showsPaths ? (request.originalUrl ?? request.url).split('?', 1)[0] : undefined;
+    const durationUs = Math.round(duration * 1000);
     this.writeLine(
-      text(',"requestId":', requestId) +
+      `,"requestId":"${requestId}"` +
         text(',"traceId":', traceId) +
         text(',"operation":', operation) +
         text(',"client":', client) +
-        text(',"method":', method) +
+        `,"method":"${method}"` +
         text(',"path":', path) +
         // If no header section was sent, the client got no status.
         (response.headersSent ? `,"status":${status}` : '') +
         text(',"code":', errorCode) +
         text(',"cause":', cause) +
-        `,"durationMs":${Math.round(duration * 1000) / 1000}${aborted ? ',"aborted":true' : ''},"msg":"request"`,
+        // Two integers: the digits of a fraction take three times as long.
+        `,"durationMs":${Math.trunc(durationUs / 1000)}.${String(durationUs % 1000).padStart(3, '0')}` +
+        `${aborted ? ',"aborted":true' : ''},"msg":"request"`,
     );
   }
 
   refused({ definition: { code, status } }: ApiError, requestId: string): void {
-    this.writeLine(`${text(',"requestId":', requestId)},"status":${status},"code":"${code}","msg":"request"`);
+    this.writeLine(`,"requestId":"${requestId}","status":${status},"code":"${code}","msg":"request"`);
   }
 }
 
-/** A text that needs no escape in JSON, as most. */
+/** A text that needs no escape in JSON, as most. Request ids and methods never do. */
 const PLAIN = /^[\w ./:-]*$/;
 
 function text(name: string, value: string | undefined): string {

@@ -26,22 +26,19 @@ export class TokenBuckets {
    * @returns the number of tokens in the bucket, minus the token of this call; so it is negative if the call must be refused
    */
   take(client: bigint, perMinute: number, now: number): number {
-    const bucket = this.buckets.get(client) ?? { tokens: perMinute, at: now };
+    const bucket = this.buckets.get(client) ?? { tokens: perMinute, at: -Infinity };
     const refill = Math.max(0, now - bucket.at) * (perMinute / WINDOW_MS);
     const left = Math.min(perMinute, bucket.tokens + refill) - 1;
     bucket.tokens = tokensAfter(left);
-    bucket.at = now;
-    this.putLast(client, bucket);
-    return left;
-  }
-
-  private putLast(client: bigint, bucket: Bucket): void {
-    this.buckets.delete(client);
-    this.buckets.set(client, bucket);
-    if (this.buckets.size > MAX_BUCKETS) {
-      const [idle] = this.buckets.keys();
-      this.buckets.delete(idle as bigint);
+    if (bucket.at !== now) {
+      // The buckets stay in the order of the last calls.
+      this.buckets.delete(client);
+      this.buckets.set(client, bucket);
+      const [oldest] = this.buckets.keys();
+      if (this.buckets.size > MAX_BUCKETS) this.buckets.delete(oldest as bigint);
     }
+    bucket.at = now;
+    return left;
   }
 }
 
