@@ -33,17 +33,19 @@ export class PageInterceptor extends DirectInterceptor {
 
   private addressOf(context: ExecutionContext): string {
     const { path, originalUrl } = context.getArgByIndex<Request>(0);
-    const queryAt = originalUrl.indexOf('?') + 1;
     let limit: string | undefined;
     let filters = '';
-    for (const parameter of queryAt > 0 ? originalUrl.slice(queryAt).split('&') : []) {
+    for (let end = originalUrl.indexOf('?'); end !== -1;) {
+      const start = end + 1;
+      end = originalUrl.indexOf('&', start);
+      const parameter = originalUrl.slice(start, end === -1 ? undefined : end);
       const name = nameOf(parameter);
       if (name === 'limit') limit = `${parameter}&`;
       else if (name !== 'cursor' && name !== '') filters += `${parameter}&`;
     }
     const address = `${path}?${limit ?? this.defaultLimitOf(context)}${filters}`;
     // Characters that a URL must not have could end the link. Escapes of the client stay as they are.
-    return PLAIN.test(address) ? address : encodeURI(address).replaceAll('%25', '%');
+    return PLAIN.test(originalUrl) ? address : encodeURI(address).replaceAll('%25', '%');
   }
 
   private defaultLimitOf(context: ExecutionContext): string {

@@ -159,8 +159,12 @@ export class SharedRepository<Entity extends ObjectLiteral & { id: string }, Ite
       const found: Entity[][] = requests.map(() => []);
       // PostgreSQL counts positions from 1.
       for (const row of rows) found[Number(row.at(-1)) - 1]?.push(this.statements.entityOf(row));
-      // PostgreSQL usually returns them in order but does not promise it.
-      for (const entities of found) entities.sort((one, other) => compareInt64Texts(one.id, other.id));
+      // PostgreSQL usually returns them in order but does not promise it. Looking takes a third of the time of sorting.
+      const byId = (one: Entity, other: Entity): number => compareInt64Texts(one.id, other.id);
+      for (const all of found) {
+        const isSorted = all.every((one, index) => byId(all[Math.max(0, index - 1)] as Entity, one) <= 0);
+        if (!isSorted) all.sort(byId);
+      }
       return requests.map((request, index) => this.pageOf(found[index] as Entity[], request));
     };
   }

@@ -17,9 +17,7 @@ export function isInt64(value: unknown): value is bigint {
  * range. `-0`, `+1`, `007`, `1.0`, `0x1` and white space are invalid. The cost does not grow with the length of the text.
  */
 export function parseInt64(text: string): bigint | undefined {
-  if (text.length > MAX_LENGTH || !/^(?:0|-?[1-9][0-9]*)$/.test(text)) {
-    return undefined;
-  }
+  if (text.length > MAX_LENGTH || !/^(?:0|-?[1-9][0-9]*)$/.test(text)) return undefined;
   const value = BigInt(text);
   return isInt64(value) ? value : undefined;
 }
@@ -29,17 +27,13 @@ export function parseInt64(text: string): bigint | undefined {
  * beyond 2^53 - 1 is refused, because it may have been rounded already; `readJson` returns such integers as bigint.
  */
 export function toInt64(value: unknown): bigint | undefined {
-  if (typeof value === 'number') {
-    return Number.isSafeInteger(value) ? BigInt(value) : undefined;
-  }
+  if (typeof value === 'number') return Number.isSafeInteger(value) ? BigInt(value) : undefined;
   return isInt64(value) ? value : undefined;
 }
 
 /** Compares two canonical int64 numerals by value, for `sort`. Most have the same length and need no bigint. */
 export function compareInt64Texts(one: string, other: string): number {
-  if (one.length === other.length && one[0] !== '-' && other[0] !== '-') {
-    return one < other ? -1 : Number(one > other);
-  }
-  const [left, right] = [BigInt(one), BigInt(other)];
+  const isSimple = one.length === other.length && one[0] !== '-' && other[0] !== '-';
+  const [left, right] = isSimple ? [one, other] : [BigInt(one), BigInt(other)];
   return left < right ? -1 : Number(left > right);
 }

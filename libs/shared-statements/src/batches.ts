@@ -65,9 +65,7 @@ export class Batches<Input, Output> {
     this.calls++;
     const shared = key === undefined ? undefined : this.outputs.get(key);
     if (shared !== undefined) return shared;
-    if (this.waiting.length >= this.limits.waiting) {
-      throw tooManyWaiting();
-    }
+    if (this.waiting.length >= this.limits.waiting) throw tooManyWaiting();
     const output = new Promise<Output>((resolve, reject) => {
       const execute = activeTrace?.bind(this.execute) ?? this.execute;
       this.waiting.push({ input, key, since: performance.now(), execute, resolve, reject });
@@ -92,12 +90,9 @@ export class Batches<Input, Output> {
     if (this.isScheduled) return;
     if (this.mayBegin) {
       this.isScheduled = true;
-      if (this.isShared) {
-        // Inputs that arrive in this turn of the event loop join.
-        setImmediate(this.begin);
-      } else {
-        queueMicrotask(this.begin);
-      }
+      // After a shared statement, inputs that arrive in this turn of the event loop join.
+      if (this.isShared) setImmediate(this.begin);
+      else queueMicrotask(this.begin);
       return;
     }
     this.expiry ??= setTimeout(this.expire, this.limits.waitMs).unref();
@@ -169,11 +164,8 @@ export class Batches<Input, Output> {
   private async serveAlone(batch: readonly Waiting<Input, Output>[]): Promise<void> {
     const latest = performance.now() + this.limits.waitMs;
     for (const one of batch) {
-      if (performance.now() > latest) {
-        one.reject(waitedTooLong());
-      } else {
-        await this.serve([one]);
-      }
+      if (performance.now() > latest) one.reject(waitedTooLong());
+      else await this.serve([one]);
     }
   }
 }
