@@ -45,7 +45,7 @@ export class PageInterceptor extends DirectInterceptor {
     }
     const address = `${path}?${limit ?? this.defaultLimitOf(context)}${filters}`;
     // Characters that a URL must not have could end the link. Escapes of the client stay as they are.
-    return PLAIN.test(originalUrl) ? address : encodeURI(address).replaceAll('%25', '%');
+    return PLAIN.test(address) ? address : encodeURI(address).replaceAll('%25', '%');
   }
 
   private defaultLimitOf(context: ExecutionContext): string {

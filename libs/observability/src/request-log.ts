@@ -50,7 +50,7 @@ export class RequestLog implements RequestObserver, OnModuleInit {
         text(',"traceId":', traceId) +
         text(',"operation":', operation) +
         text(',"client":', client) +
-        `,"method":"${method}"` +
+        text(',"method":', method) +
         text(',"path":', path) +
         // If no header section was sent, the client got no status.
         (response.headersSent ? `,"status":${status}` : '') +
@@ -67,7 +67,7 @@ export class RequestLog implements RequestObserver, OnModuleInit {
   }
 }
 
-/** A text that needs no escape in JSON, as most. Request ids and methods never do. */
+/** A text that needs no escape in JSON, as most. Request ids never do, but middleware may set any method. */
 const PLAIN = /^[\w ./:-]*$/;
 
 function text(name: string, value: string | undefined): string {
