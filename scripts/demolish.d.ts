@@ -1,3 +1,2 @@
 export const OPTIONAL: readonly string[];
 export function changesOf(libraries: readonly string[]): ReadonlyMap<string, string | undefined>;
-export function linesWithout(libraries: readonly string[]): number;
