@@ -14,7 +14,7 @@ export const LIBRARIES = {
   'embedded-postgres': ['errors'],
   json: ['errors'],
   'shared-statements': ['errors', 'runtime'],
-  settings: ['errors'],
+  settings: ['errors', 'runtime'],
   internals: ['errors'],
   'nest-speed': ['internals', 'json'],
   deprecation: ['internals', 'settings'],

@@ -1,3 +1,4 @@
+import cluster from 'node:cluster';
 import { API_KEY_SETTINGS } from '#api-keys';
 import { connectionsBeside, DRAIN_SETTINGS, REQUEST_LOG_SETTINGS, SERVER_SETTINGS } from '#http';
 import { BODY_SETTINGS } from '#input';
@@ -8,7 +9,8 @@ import { PROCESS_SETTINGS } from '#processes';
 import { RATE_LIMIT_SETTINGS } from '#rate-limit';
 import { REPLICA_SETTINGS } from '#replicas';
 import type { Environment, SettingsOf } from '#settings';
-import { Config, flag, integer, optional, parseList, readSettings, text } from '#settings';
+import { Config, flag, integer, loadEnvironmentFile as loadFile, optional, parseList, product } from '#settings';
+import { readSettings, text } from '#settings';
 import { TRACING_SETTINGS } from '#tracing';
 import { DEPRECATION_SETTINGS } from './deprecation.interceptor.js';
 
@@ -31,11 +33,13 @@ export const SETTINGS = {
   ...DOCUMENT_SETTINGS,
   corsOrigins: optional(
     'CORS_ORIGINS',
-    'origins such as https://app.example.com, separated by commas: in lower case, without wildcard, default port, path or ' +
+    'origins such as https://app.example.com, separated by commas: in lower case and ASCII (xn--…), without wildcard, default port, path or ' +
       'slash at the end',
     'Origins whose pages may call the API from a browser (CORS), separated by commas. Not set: none.',
     // As browsers send it (RFC 6454, section 6.2); any other would never match.
-    parseList((text) => /^https?:\/\/[^*]+$/.test(text) && URL.canParse(text) && new URL(text).origin === text),
+    parseList((text) =>
+      /^https?:\/\/[^*]+$/.test(text) && URL.canParse(text) && new URL(text).origin === text ? text : undefined,
+    ),
     [] as string[],
   ),
   ...DEPRECATION_SETTINGS,
@@ -58,6 +62,20 @@ export const SETTINGS = {
 
 /** The settings of one process. Libraries inject their own by `Config`. */
 export type ServiceConfig = Config & SettingsOf<typeof SETTINGS>;
+
+/**
+ * Loads `.env` of the working directory, if it exists. Variables that are set already keep their values. Prints one warning on
+ * standard error about names that are unknown or set twice.
+ *
+ * @example loadEnvironmentFile(); const config = readConfig();
+ * @throws StartupError when the file cannot be read, is not UTF-8, or has a line that is no assignment
+ */
+export function loadEnvironmentFile(): void {
+  const names = Object.values(SETTINGS).flatMap(({ name }) => name || []);
+  const warning = loadFile(names);
+  // The other processes of WEB_CONCURRENCY have the environment of the first.
+  if (warning !== undefined && cluster.isPrimary) process.stderr.write(`${product().name}: ${warning}\n`);
+}
 
 /**
  * Reads and validates the settings of an environment, by default of this process.

@@ -1,6 +1,6 @@
 export { answerTimeoutMs, directly, serverConnectionSettings } from './src/connection-settings.js';
 export { DATABASE_SETTINGS, EMBEDDED_SETTINGS, POOL_SETTINGS, STATEMENT_SETTINGS } from './src/connection-settings.js';
-export { parseDatabaseUri, type PostgresConfig, POSTGRESQL_URI } from './src/connection-settings.js';
+export type { PostgresConfig } from './src/connection-settings.js';
 export {
   databaseFault,
   isConnectionFailure,
@@ -9,6 +9,7 @@ export {
 } from './src/connections/connection-errors.js';
 export { ServicePool, type ServicePoolOptions } from './src/connections/service-pool.js';
 export { StatementRunner } from './src/connections/statement-runner.js';
+export { parseDatabaseUri, POSTGRESQL_URI, serverOf } from './src/database-uri.js';
 export { openDatabase } from './src/data-source.js';
 export { DatabaseModule } from './src/database.module.js';
 export { Database, ReadReplicas, type Transaction, type TransactionOptions } from './src/database.js';

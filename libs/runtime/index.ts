@@ -1,6 +1,6 @@
 export { activeTrace, setActiveTrace } from './src/active-trace.js';
 export { Clock } from './src/clock.js';
 export { LimitedWarnings } from './src/limited-warnings.js';
-export { nearestName } from './src/nearest-name.js';
+export { isSlip, nearestName } from './src/nearest-name.js';
 export { onStopSignal } from './src/stop-signals.js';
 export { table } from './src/text-table.js';

@@ -1,5 +1,4 @@
 import { Command, CommanderError } from 'commander';
-import { loadEnvironmentFile } from '#settings';
 import type { AppOptions } from '../app.options.js';
 import { type CommandContext, OwnContext } from './context.js';
 import { addDatabaseCommands } from './database.js';
@@ -64,6 +63,7 @@ export async function runCommands(options: AppOptions = {}): Promise<void> {
     process.exit(1);
   });
   program.hook('preAction', async () => {
+    const { loadEnvironmentFile } = await import('../settings.js');
     loadEnvironmentFile();
     await runInsteadInService(context, words);
   });

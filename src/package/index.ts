@@ -6,9 +6,8 @@
 export { AppModule } from '../app.module.js';
 export type { AppOptions } from '../app.options.js';
 export { runCommands } from '../cli/program.js';
-export { loadEnvironmentFile } from '#settings';
 export { PetEntity } from '../pets/pet.entity.js';
 export { PetsModule } from '../pets/pets.module.js';
 export { PetsService } from '../pets/pets.service.js';
-export { readConfig, type ServiceConfig } from '../settings.js';
+export { loadEnvironmentFile, readConfig, type ServiceConfig } from '../settings.js';
 export { createApplication, startService } from '../start/start-service.js';

@@ -8,7 +8,7 @@ import { StartupError } from '#errors';
 import { PlatformExpressAdapter } from '#http';
 import { ProcessGroup } from '#processes';
 import { onStopSignal } from '#runtime';
-import { type Application, BASE_PATH, loadEnvironmentFile } from '#settings';
+import { type Application, BASE_PATH } from '#settings';
 import { startTracing } from '#tracing';
 import { applicationOf } from '../app.description.js';
 import { AppModule } from '../app.module.js';
@@ -16,7 +16,7 @@ import type { ServiceOptions } from '../app.options.js';
 import { APPLICATION_OPTIONS, setUpApplication } from '../app.setup.js';
 import { ServiceCommands } from '../cli/service-commands.js';
 import { failureText } from '../cli/failure-text.js';
-import { readConfig, type ServiceConfig } from '../settings.js';
+import { loadEnvironmentFile, readConfig, type ServiceConfig } from '../settings.js';
 
 /** Time in ms that modules have to close after the last connection, which includes running statements. */
 const CLOSE_TIMEOUT_MS = 3_000;

@@ -1,12 +1,18 @@
 import { Redis } from 'ioredis';
+import { spawnSync } from 'node:child_process';
 import { once } from 'node:events';
-import { type AddressInfo, createServer } from 'node:net';
+import { mkdtemp, rm } from 'node:fs/promises';
+import { createServer as createHttpServer } from 'node:http';
+import { type AddressInfo, createServer, type Server } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { ApiKeysService } from '#api-keys';
 import { RateLimiter } from '#rate-limit';
 import { createTestApp, type TestApp } from '../support/app.js';
 import { createTestDatabase, type TestDatabase } from '../support/database.js';
 import { call, countAllowed } from '../support/calls.js';
+import { handedOver } from '../support/engines.js';
 import { until } from '../support/until.js';
 import { freePort, type Program, startProgram } from '../support/programs.js';
 
@@ -192,6 +198,121 @@ test.each([
     // Waits until the service has closed its connection.
     await once(server.close(), 'close');
   }
+});
+
+describe('a wrong REDIS_URL is named in one line of the log, and the service starts and counts by itself', () => {
+  const programs: Program[] = [];
+  const servers: Server[] = [];
+  let plain: number;
+  let withPassword: number;
+  let withTls: number;
+  let home: string;
+
+  beforeAll(async () => {
+    home = await mkdtemp(join(tmpdir(), 'petstore-redis-'));
+    const [key, certificate] = [join(home, 'key.pem'), join(home, 'certificate.pem')];
+    const made = spawnSync('openssl', [
+      ...['req', '-x509', '-newkey', 'ec', '-pkeyopt', 'ec_paramgen_curve:prime256v1', '-nodes', '-days', '2'],
+      ...['-subj', '/CN=localhost', '-keyout', key, '-out', certificate],
+    ]);
+    expect([made.error, made.status]).toEqual([undefined, 0]);
+    [plain, withPassword, withTls] = [await freePort(), await freePort(), await freePort()];
+    const start = async (port: number, ...options: string[]): Promise<void> => {
+      programs.push(await startProgram('redis-server', ['--bind', '127.0.0.1', '--save', '', ...options], port));
+    };
+    await start(plain, '--port', `${plain}`);
+    await start(withPassword, '--port', `${withPassword}`, '--requirepass', 'secret-word');
+    const tls = ['--tls-cert-file', certificate, '--tls-key-file', key, '--tls-auth-clients', 'no'];
+    await start(withTls, '--port', '0', '--tls-port', `${withTls}`, ...tls);
+  });
+  afterAll(async () => {
+    for (const server of servers) server.close();
+    await Promise.all(programs.map(({ stop }) => stop()));
+    await rm(home, { recursive: true });
+  });
+
+  /** The port of a server of HTTP. */
+  async function http(): Promise<number> {
+    const server = createHttpServer((_, response) => response.end()).listen(0, '127.0.0.1');
+    servers.push(server);
+    await once(server, 'listening');
+    return (server.address() as AddressInfo).port;
+  }
+
+  const { port: postgresql } = new URL(handedOver('serverUrl'));
+
+  test.each<[string, () => string | Promise<string>, RegExp]>([
+    [
+      'a database that does not exist',
+      () => `redis://127.0.0.1:${plain}/99`,
+      /names a database that this Redis does not/,
+    ],
+    ['TLS without TLS', () => `rediss://127.0.0.1:${plain}`, /must begin with redis:\/\/ instead of rediss:\/\//],
+    ['no TLS with TLS', () => `redis://127.0.0.1:${withTls}`, /must begin with rediss:\/\/ instead of redis:\/\//],
+    ['an unknown authority', () => `rediss://127.0.0.1:${withTls}`, /Name the authority .* in NODE_EXTRA_CA_CERTS/],
+    ['no password', () => `redis://127.0.0.1:${withPassword}`, /NOAUTH.* Correct user and password in REDIS_URL/],
+    [
+      'a wrong password',
+      () => `redis://:no-secret-word@127.0.0.1:${withPassword}`,
+      /WRONGPASS.* Correct user and password/,
+    ],
+    ['a wrong user', () => `redis://user:no-secret-word@127.0.0.1:${plain}`, /WRONGPASS.* Correct user and password/],
+    [
+      'a server of HTTP',
+      async () => `redis://127.0.0.1:${await http()}`,
+      /Correct REDIS_URL: what answers there is no Redis/,
+    ],
+    ['TLS to a server of HTTP', async () => `rediss://127.0.0.1:${await http()}`, /REDIS_URL/],
+    ['PostgreSQL', () => `redis://127.0.0.1:${postgresql}`, /REDIS_URL/],
+    ['a host that does not exist', () => 'redis://nowhere.invalid', /getaddrinfo/],
+  ])('%s', async (_, urlOf, expected) => {
+    const settings = { REDIS_URL: await urlOf(), RATE_LIMIT_PER_MINUTE: '6' };
+    const alone = await createTestApp({ database, settings });
+    try {
+      const key = await newKey('alone');
+      // One call before Redis may have refused anything, and one after.
+      expect((await call(alone, key)).status).toBe(200);
+      await until(() => /"msg":"Redis/.test(alone.log.text));
+      // Longer than the pause after a failure, and than several attempts to connect.
+      await sleep(2_500);
+      expect(await countAllowed(alone, key, 8)).toBe(5);
+      const lines = alone.log.text.split('\n').filter((line) => line.includes('"msg":"Redis'));
+      expect(lines).toEqual([expect.stringMatching(expected) as string]);
+      expect(lines[0]).toContain('Redis is unreachable: each instance limits its clients by itself. ');
+      expect(alone.log.text).not.toContain('secret-word');
+    } finally {
+      await alone.close();
+    }
+  });
+
+  test('a Redis that was restarted with the database is used', async () => {
+    const port = await freePort();
+    const start = (databases: string): Promise<Program> =>
+      startProgram(
+        'redis-server',
+        ['--port', `${port}`, '--bind', '127.0.0.1', '--save', '', '--databases', databases],
+        port,
+      );
+    let few = await start('16');
+    const alone = await createTestApp({ database, settings: { REDIS_URL: `redis://127.0.0.1:${port}/20` } });
+    try {
+      await until(() => alone.log.text.includes('names a database that this Redis does not have.'));
+      await few.stop();
+      few = await start('32');
+      const key = await newKey('restarted');
+      await until(async () => {
+        await call(alone, key);
+        return alone.log.text.includes('Redis is back');
+      });
+      const client = new Redis(port, '127.0.0.1', { db: 20 });
+      await call(alone, key);
+      expect(await client.dbsize()).toBe(1);
+      client.disconnect();
+    } finally {
+      await alone.close();
+      await few.stop();
+    }
+  });
 });
 
 test('a service starts without Redis', async () => {

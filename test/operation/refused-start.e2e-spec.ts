@@ -85,7 +85,7 @@ if (engine === 'postgresql') {
     [
       'with a wrong password',
       (url: URL) => (url.password = 'secret-word'),
-      / refuses user '.+'\. Correct user and password/,
+      / refuses user '.+' \(password authentication failed for user ".+"\)\. Correct user and password/,
     ],
     [
       'of a database that does not exist',

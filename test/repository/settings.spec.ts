@@ -93,13 +93,65 @@ test.each<[name: string, member: keyof ServiceConfig, choices: readonly string[]
 });
 
 test.each([
-  DATABASE_URL,
-  'postgres://db.example/petstore',
-  'postgresql://user@[::1]:5433/petstore?sslmode=require',
-  'postgresql:///petstore?host=/var/run/postgresql',
-])('DATABASE_URL and DATABASE_REPLICA_URLS may be %s', (url) => {
+  [DATABASE_URL, ''],
+  ['postgres://db.example/petstore', ''],
+  ['postgresql://user@[::1]:5433/petstore?sslmode=disable', ''],
+  ['postgresql://user@%2Frun%2Fpostgresql/petstore', ''],
+  // The forms of libpq in which parameters name host, port or database.
+  [
+    'postgresql://user:password@/petstore?host=/run/postgresql&port=5433',
+    'user:password@%2Frun%2Fpostgresql:5433/petstore',
+  ],
+  ['postgresql://user@:5433/petstore?host=/run/postgresql', 'user@%2Frun%2Fpostgresql:5433/petstore'],
+  ['postgresql:///petstore?host=/run/postgresql', '%2Frun%2Fpostgresql/petstore'],
+  ['postgresql://?host=/run/postgresql&dbname=petstore', '%2Frun%2Fpostgresql/petstore'],
+  ['postgresql://ignored:1/petstore?host=db.example&port=5433', 'db.example:5433/petstore'],
+  ['postgresql:///petstore?host=::1', '%3A%3A1/petstore'],
+  ['postgresql://user:p@/petstore?host=/cloudsql/a:b:c', 'user:p@%2Fcloudsql%2Fa%3Ab%3Ac/petstore'],
+  // pg 9 will take these modes for weaker ones.
+  ['postgresql://h/db?sslmode=require', 'h/db?sslmode=verify-full'],
+  ['postgresql://h/db?sslmode=require&uselibpqcompat=true', 'h/db?sslmode=require&uselibpqcompat=true'],
+  // Characters of a password that nothing else can mean.
+  ['postgresql://user:a b%c@d%2Fe:f+@h/db', 'user:a%20b%25c%40d%2Fe%3Af+@h/db'],
+])('DATABASE_URL and DATABASE_REPLICA_URLS may be %s', (url, read) => {
+  const expected = read === '' ? url : `postgresql://${read}`;
   const config = readConfig({ DATABASE_URL: url, DATABASE_REPLICA_URLS: ` ${url} ,, ${DATABASE_URL},` });
-  expect([config.databaseUrl, config.databaseReplicaUrls]).toEqual([url, [url, DATABASE_URL]]);
+  expect([config.databaseUrl, config.databaseReplicaUrls]).toEqual([expected, [expected, DATABASE_URL]]);
+  expect(readConfig({ DATABASE_URL, DATABASE_DIRECT_URL: url }).databaseDirectUrl).toBe(expected);
+});
+
+test.each([
+  ['secret1:5432,h2:5433/db', 'it names several hosts; name one'],
+  ['/db?host=secret1,h2', 'it names several hosts; name one'],
+  ['h/db?port=5432,5433', 'it names several hosts; name one'],
+  ['', 'it names no host'],
+  ['user:secret@/petstore', 'it names no host'],
+  ['user@:5432/petstore', 'it names no host'],
+  ['user:1/secret@h/db', 'must have them percent-encoded'],
+  ['user:sec/ret@h/db', 'must have them percent-encoded'],
+  ['user:1?secret@h/db', 'must have them percent-encoded'],
+  ['user:1#secret@h/db', 'must have them percent-encoded'],
+  ['h/db?sslmode=requre', 'its sslmode must be one of disable, no-verify, '],
+  ['h/db?sslmode=allow', 'its sslmode must be one of disable, no-verify, '],
+])('DATABASE_URL must not be postgresql://%s, and the message says why', (rest, expected) => {
+  const fault = faultOf({ DATABASE_URL: `postgresql://${rest}` });
+  expect(fault).toContain(`Wrong settings: DATABASE_URL must be ${POSTGRESQL}: `);
+  expect(fault).toContain(expected);
+  expect(fault).not.toContain('secret');
+});
+
+test('keywords and values are no URI, and the message says so', () => {
+  const fault = faultOf({ DATABASE_URL: 'host=secret dbname=petstore' });
+  expect(fault).toContain(`DATABASE_URL must be ${POSTGRESQL}: pairs such as host=… are not read`);
+});
+
+test.each(VARIABLES)('$name is refused in quotes, which Docker and Kubernetes keep', ({ name }) => {
+  for (const quote of ['"', "'", '`']) {
+    const fault = faultOf({ DATABASE_URL, [name]: `${quote}secret${quote}` });
+    expect(fault).toBe(
+      `Wrong settings: ${name} must be without quotes around it. .env.example describes every setting.`,
+    );
+  }
 });
 
 const POSTGRESQL = 'a PostgreSQL URI such as postgresql://user:password@host:5432/database';
@@ -107,13 +159,19 @@ const POSTGRESQL = 'a PostgreSQL URI such as postgresql://user:password@host:543
 test.each([
   ['DATABASE_URL', 'mysql://user:secret@db.example/petstore', POSTGRESQL],
   ['DATABASE_URL', 'secret-host:5432/petstore', POSTGRESQL],
-  ['DATABASE_URL', 'postgresql://', POSTGRESQL],
-  ['DATABASE_URL', 'postgresql://secret1:5432,h2:5433/db', POSTGRESQL],
-  ['DATABASE_URL', 'postgresql:///db?host=secret1,h2', POSTGRESQL],
+  ['DATABASE_URL', 'jdbc:postgresql://secret/db', POSTGRESQL],
+  ['DATABASE_URL', 'postgresql://secret:many/db', POSTGRESQL],
+  ['DATABASE_URL', 'postgresql:///db?host=secret&port=65536', POSTGRESQL],
   ['DATABASE_DIRECT_URL', 'secret', POSTGRESQL],
   ['DATABASE_REPLICA_URLS', `${DATABASE_URL},secret`, POSTGRESQL],
   ['REDIS_URL', 'http://secret.example', 'a Redis URI such as redis://user:password@host:6379/0'],
   ['REDIS_URL', 'redis:///0', 'a Redis URI'],
+  ['REDIS_URL', 'redis://:sec/ret@redis.example', 'a Redis URI'],
+  ['REDIS_URL', 'redis://:1/secret@redis.example', 'a Redis URI'],
+  ['REDIS_URL', 'redis://:1#secret@redis.example', 'a Redis URI'],
+  ['REDIS_URL', 'redis://redis.example/secret', 'a Redis URI'],
+  ['DATA_DIR', '~/secret', 'a path of at most 70 bytes'],
+  ['DATA_DIR', '$HOME/secret', 'a path of at most 70 bytes'],
   ['BOOTSTRAP_API_KEY', 'secret'.padEnd(19, '0'), '20 to 255 characters of A-Z a-z 0-9'],
   ['BOOTSTRAP_API_KEY', 'secret key with white space', '20 to 255 characters'],
   ['BOOTSTRAP_API_KEY', '=secret=key=secret=key', '20 to 255 characters'],
@@ -123,6 +181,7 @@ test.each([
   ['CORS_ORIGINS', '*', 'origins such as https://app.example.com'],
   ['CORS_ORIGINS', 'https://app.example.com,https://secret.example.com/', 'origins such as https://app.example.com'],
   ['CORS_ORIGINS', 'https://App.example.com', 'origins such as https://app.example.com'],
+  ['CORS_ORIGINS', 'https://sécret.example.com', 'origins such as https://app.example.com'],
   ['CORS_ORIGINS', 'https://app.example.com:443', 'origins such as https://app.example.com'],
   ['OTEL_EXPORTER_OTLP_ENDPOINT', 'secret:4318', 'an http or https URL such as http://collector.example:4318'],
 ])('%s must not be %s, which the message does not repeat', (name, value, expected) => {

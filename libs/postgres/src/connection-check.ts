@@ -10,6 +10,9 @@ const RETRY_MS = 500;
 const AWAY_CODES = /^(E(CONN|TIMEDOUT|HOST|NET|AI_AGAIN|PIPE)|ENOTFOUND$|ENOENT$|57P0|53300$)/;
 const AWAY_MESSAGES = /^(Connection terminated|timeout expired)/;
 
+/** pg's message when PostgreSQL asks for a password by SCRAM, and there is none. */
+const NO_PASSWORD = /client password must be a /;
+
 class DatabaseAway extends StartupError {}
 
 /**
@@ -81,21 +84,28 @@ function connectionAdvice(error: NodeJS.ErrnoException, client: pg.Client): stri
   if (isOfFile(error)) {
     return `its file '${error.path}' cannot be read (${error.code}). Correct its path or rights.`;
   }
-  const { user, database } = client;
+  const { user, database, password } = client;
   const host = client.host.startsWith('/') ? `socket ${client.host}` : `${client.host}:${client.port}`;
+  const reason = (error.message || error.code || 'no reason given').split('\n')[0] as string;
+  // pg fails by itself at SCRAM; to PostgreSQL's other methods it sends an empty or wrong one.
+  if (!password && (error.code === '28P01' || NO_PASSWORD.test(reason))) {
+    return (
+      `PostgreSQL at ${host} wants a password of user '${user}', and none is set. ` +
+      'Add it to the URI (postgresql://user:password@host:5432/database), or set PGPASSWORD.'
+    );
+  }
   switch (error.code) {
     case 'ECONNREFUSED':
     case 'ENOENT':
       return `no server responds at ${host}. Start PostgreSQL there, or correct host and port.`;
     case '28P01':
     case '28000':
-      return `PostgreSQL at ${host} refuses user '${user}'. Correct user and password, or allow them in pg_hba.conf.`;
+      return `PostgreSQL at ${host} refuses user '${user}' (${reason}). Correct user and password, or allow them in pg_hba.conf.`;
     case '3D000':
       return `PostgreSQL at ${host} has no database '${database}'. Create it (createdb ${database}), or correct the name.`;
   }
   if (error.code === 'ECONNRESET' || error.message.startsWith('Connection terminated')) {
     return `${host} closed the connection during log-in: is the database behind it up?`;
   }
-  const reason = (error.message || error.code || 'no reason given').split('\n')[0];
   return `PostgreSQL at ${host} cannot be used: ${reason}. Correct host, port, sslmode or certificates, or mend the server.`;
 }

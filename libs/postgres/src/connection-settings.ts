@@ -1,18 +1,8 @@
 import type { ClientBase, PoolConfig } from 'pg';
 import { destroySocket } from '#internals';
-import { type Config, flag, integer, limit, milliseconds, optional, product, type SettingsOf, text } from '#settings';
+import { type Config, flag, integer, limit, milliseconds, optional, product, type SettingsOf } from '#settings';
 import type { ServicePoolOptions } from './connections/service-pool.js';
-
-/** What DATABASE_URL and settings of its kind accept. */
-export const POSTGRESQL_URI = 'a PostgreSQL URI such as postgresql://user:password@host:5432/database';
-
-/** The URI of one PostgreSQL server in a text. A parameter may name the host, such as the directory of a socket. */
-export function parseDatabaseUri(text: string): string | undefined {
-  const url = URL.canParse(text) ? new URL(text) : undefined;
-  if (url === undefined || !/^postgres(ql)?:$/.test(url.protocol)) return undefined;
-  const host = url.hostname + (url.searchParams.get('host') ?? '');
-  return (host !== '' || url.search !== '') && !host.includes(',') ? text : undefined;
-}
+import { parseDatabaseUri, POSTGRESQL_URI } from './database-uri.js';
 
 export const DATABASE_SETTINGS = {
   databaseUrl: optional(
@@ -34,7 +24,15 @@ export const DATABASE_SETTINGS = {
 };
 
 export const EMBEDDED_SETTINGS = {
-  dataDir: text('DATA_DIR', '.data', 'a path of at most 70 bytes', 'Directory of the embedded PostgreSQL.'),
+  dataDir: optional(
+    'DATA_DIR',
+    'a path of at most 70 bytes, without ~ and variables of a shell',
+    'Directory of the embedded PostgreSQL.',
+    // A file or a container expands neither, and would get a directory of that name.
+    (path) => (/^~|\$\{?[A-Z]/.test(path) ? undefined : path),
+    '.data',
+    '.data',
+  ),
 };
 
 export const POOL_SETTINGS = {

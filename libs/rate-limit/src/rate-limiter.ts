@@ -23,12 +23,20 @@ export const RATE_LIMIT_SETTINGS = {
   ),
   redisUrl: optional(
     'REDIS_URL',
-    'a Redis URI such as redis://user:password@host:6379/0',
+    'a Redis URI such as redis://user:password@host:6379/0, or rediss:// with TLS',
     'Redis (5 or later) in which instances with the same host and database in DATABASE_URL share the rate limits. Not set, or while Redis does not respond: each process ' +
       'counts by itself.',
-    (text) => (URL.canParse(text) && /^rediss?:\/\/[^/]/.test(text) ? text : undefined),
+    parseRedisUri,
   ),
 };
+
+/** Another path than the number of a database comes from a password with / that is not percent-encoded. */
+function parseRedisUri(text: string): string | undefined {
+  const { hostname, pathname, hash } = URL.canParse(text) ? new URL(text) : { hostname: '', pathname: '', hash: '' };
+  return /^rediss?:/i.test(text) && hostname !== '' && hash === '' && /^(\/\d{0,9})?$/.test(pathname)
+    ? text
+    : undefined;
+}
 
 /**
  * Limits the calls of each client, counted over all of its keys, to RATE_LIMIT_PER_MINUTE. With

@@ -24,6 +24,29 @@ const TAKE = `
   return tostring(left)
 `;
 
+/** ioredis's error for a command without a connection. The event with the cause follows. */
+const NO_CONNECTION = /^Stream isn't writeable/;
+
+/** Redis's refusal of a database that it does not have. ioredis goes on in database 0. */
+const NO_DATABASE = /^ERR (DB index is out of range|invalid DB index)/;
+
+/** What to correct in REDIS_URL, by the scheme and the error; empty if Redis may just be down. */
+function adviceFor(isTls: boolean, { name, message, code }: NodeJS.ErrnoException): string {
+  if (NO_DATABASE.test(message)) return ' REDIS_URL names a database that this Redis does not have.';
+  if (/^(NOAUTH|WRONGPASS|NOPERM|ERR AUTH|ERR invalid password)/.test(message))
+    return ' Correct user and password in REDIS_URL.';
+  if (name === 'ParserError' || code === 'EPROTO')
+    return ' Correct REDIS_URL: what answers there is no Redis, or one with TLS for redis://, or without it for rediss://.';
+  if (/CERT|SELF_SIGNED|VERIFY/.test(code ?? ''))
+    return ' Name the authority of its certificate in NODE_EXTRA_CA_CERTS, or correct the host in REDIS_URL.';
+  if (!/^(ETIMEDOUT|ECONNRESET)$/.test(code ?? '') && message !== CLOSED) return '';
+  return isTls
+    ? ' If it speaks no TLS, REDIS_URL must begin with redis:// instead of rediss://.'
+    : ' If it speaks TLS, REDIS_URL must begin with rediss:// instead of redis://.';
+}
+
+const CLOSED = 'It closed the connection.';
+
 type RedisWithTake = Redis & { takeToken(key: string, perMinute: number): Promise<string> };
 
 /** One token bucket per client in Redis (version 5 or later), shared by all instances. */
@@ -31,8 +54,13 @@ export class SharedTokenBuckets {
   private readonly log = new Logger(SharedTokenBuckets.name);
   private pausedUntil = 0;
   isAway = false;
+  /** Whether the log has the cause. */
+  private isTold = false;
 
-  private constructor(private readonly redis: RedisWithTake) {}
+  private constructor(
+    private readonly redis: RedisWithTake,
+    private readonly isTls: boolean,
+  ) {}
 
   /**
    * Connects in the background, so Redis may be unreachable at start.
@@ -54,8 +82,9 @@ export class SharedTokenBuckets {
       retryStrategy: (attempt) => Math.min(attempt * 100, LONGEST_RETRY_MS),
       scripts: { takeToken: { lua: TAKE, numberOfKeys: 1 } },
     }) as RedisWithTake;
-    const buckets = new SharedTokenBuckets(redis);
+    const buckets = new SharedTokenBuckets(redis, /^rediss:/i.test(url));
     redis.on('error', (error: Error) => buckets.pause(error));
+    redis.on('close', () => buckets.closed());
     return buckets;
   }
 
@@ -68,7 +97,8 @@ export class SharedTokenBuckets {
         if (!(left >= -1 && left < perMinute)) throw new Error(`It returned ${String(answer)}.`);
         if (this.isAway) {
           this.isAway = false;
-          this.log.log('Redis is back: the instances share their rate limits again.');
+          if (this.isTold) this.log.log('Redis is back: the instances share their rate limits again.');
+          this.isTold = false;
         }
         return left;
       }
@@ -79,14 +109,24 @@ export class SharedTokenBuckets {
   }
 
   close(): void {
+    this.isTold = true;
     this.redis.disconnect();
   }
 
+  /** A Redis that was restarted may have the database. */
+  private closed(): void {
+    if (this.pausedUntil === Infinity) this.pausedUntil = 0;
+    if (this.isAway) this.pause(new Error(CLOSED));
+  }
+
   private pause(reason: Error): void {
-    this.pausedUntil = performance.now() + PAUSE_MS;
-    if (!this.isAway) {
-      this.isAway = true;
-      this.log.warn(`Redis is unreachable: each instance limits its clients by itself. ${reason.message}`);
-    }
+    const isWrong = NO_DATABASE.test(reason.message);
+    if (this.pausedUntil !== Infinity) this.pausedUntil = isWrong ? Infinity : performance.now() + PAUSE_MS;
+    this.isAway = true;
+    if (this.isTold || NO_CONNECTION.test(reason.message)) return;
+    this.isTold = true;
+    this.log.warn(
+      `Redis is unreachable: each instance limits its clients by itself. ${reason.message}${adviceFor(this.isTls, reason)}`,
+    );
   }
 }

@@ -14,6 +14,7 @@ import {
   ReadReplicas,
   rootFault,
   serverConnectionSettings,
+  serverOf,
   ServicePool,
   type ServicePoolOptions,
   type Statement,
@@ -30,7 +31,7 @@ export const REPLICA_SETTINGS = {
       POSTGRESQL_URI,
       'Read replicas (streaming standbys), separated by commas. Lists are read from them, and show everything that was ' +
         'committed before the request; everything else uses DATABASE_URL.',
-      parseList((uri) => parseDatabaseUri(uri) !== undefined),
+      parseList(parseDatabaseUri),
       [] as string[],
     ),
     needs: 'DATABASE_URL',
@@ -143,8 +144,7 @@ export class Replicas extends ReadReplicas implements OnApplicationShutdown {
     this.primary = new StatementRunner(createPool(primary, { max: 1, answerTimeoutMs: CONNECT_MS }), execute);
     this.all = config.databaseReplicaUrls.map((uri) => {
       const pool = createPool(uri, { answerTimeoutMs: answerTimeoutMs(config) });
-      const { host, searchParams } = new URL(uri);
-      return new Replica(host || String(searchParams.get('host')), pool, execute);
+      return new Replica(serverOf(uri), pool, execute);
     });
   }
 

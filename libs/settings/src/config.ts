@@ -1,4 +1,3 @@
-import { existsSync } from 'node:fs';
 import { StartupError } from '#errors';
 import { type Environment, type Settings, type SettingsOf, WrongValue } from './setting.js';
 
@@ -14,21 +13,6 @@ export class Config {
 }
 
 /**
- * Loads `.env` of the working directory, if it exists. Variables that are set already keep their values.
- *
- * @example loadEnvironmentFile(); const config = readConfig();
- * @throws StartupError when the file cannot be read
- */
-export function loadEnvironmentFile(): void {
-  if (!existsSync('.env')) return;
-  try {
-    process.loadEnvFile('.env');
-  } catch (error) {
-    throw new StartupError(`.env cannot be read: ${(error as Error).message}. Make it a readable file, or remove it.`);
-  }
-}
-
-/**
  * Reads and validates settings. A value that is empty or only white space counts as not set. No other function reads the
  * variables.
  *
@@ -41,6 +25,8 @@ export function readSettings<S extends Settings>(settings: S, environment: Envir
   for (const [member, { name, shown, needs, read }] of Object.entries(settings)) {
     const text = textOf(name);
     try {
+      // Docker's --env-file and Kubernetes keep quotes, and no setting has a value that begins and ends with them.
+      if (/^(["'`]).*\1$/.test(text ?? '')) throw new WrongValue('without quotes around it');
       values[member] = read(text);
       const isChanged = text !== undefined && text !== shown;
       if (needs !== undefined && isChanged && textOf(needs) === undefined) faults.push(`${name} needs ${needs}`);

@@ -104,10 +104,11 @@ export function optional<T, D = undefined>(
   };
 }
 
-/** For `optional`: values separated by commas; undefined if `isValid` refuses one. */
-export function parseList(isValid: (item: string) => boolean): (text: string) => string[] | undefined {
+/** For `optional`: values separated by commas; undefined if `parse` refuses one. */
+export function parseList(parse: (item: string) => string | undefined): (text: string) => string[] | undefined {
   return (text) => {
     const items = text.split(',').flatMap((item) => item.trim() || []);
-    return items.every(isValid) ? items : undefined;
+    const values = items.flatMap((item) => parse(item) ?? []);
+    return values.length === items.length ? values : undefined;
   };
 }

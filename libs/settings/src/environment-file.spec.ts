@@ -1,0 +1,135 @@
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { parseEnv } from 'node:util';
+import { StartupError } from '#errors';
+import { loadEnvironmentFile } from './environment-file.js';
+
+const KNOWN = ['PORT', 'HOST', 'DATABASE_URL', 'DATABASE_REPLICA_URLS', 'REDIS_URL', 'LOG_LEVEL', 'DATA_DIR'];
+
+const before = process.cwd();
+let home: string;
+beforeEach(() => process.chdir((home = mkdtempSync(join(tmpdir(), 'petstore-env-')))));
+afterEach(() => {
+  process.chdir(before);
+  rmSync(home, { recursive: true });
+});
+
+/** Writes `.env`, and returns what it adds to an empty environment. */
+function read(file: string | Buffer): Record<string, string | undefined> {
+  writeFileSync('.env', file);
+  const environment: Record<string, string | undefined> = {};
+  loadEnvironmentFile(KNOWN, environment);
+  return environment;
+}
+
+function warningOf(file: string, environment: Record<string, string | undefined> = {}): string | undefined {
+  writeFileSync('.env', file);
+  return loadEnvironmentFile(KNOWN, environment);
+}
+
+test.each([
+  ['a byte order mark', '\uFEFFPORT=1\nHOST=2'],
+  ['line ends of Windows', 'PORT=1\r\nHOST=2\r\n'],
+  ['line ends of old Macs', 'PORT=1\rHOST=2\r'],
+  ['a mixture of line ends', '\r\nPORT=1\rHOST=2\r\n'],
+  ['export, white space and comments', '# a\n\t# b\n \n  export  PORT = 1 \t# c\n\tHOST=2 # "d"\n'],
+  ['quotes', `PORT="1"\nHOST='2'`],
+  ['quotes and comments', `PORT="1" # it's\nHOST=\`2\`# "`],
+])('.env with %s is read', (_, file) => {
+  expect(read(file)).toEqual({ PORT: '1', HOST: '2' });
+});
+
+test('values are those that Node reads from --env-file', () => {
+  const file = [
+    ...['A=', 'B=  ', 'C=a b  c', `D="a # b"`, `E='a\\nb'`, 'F="a\\nb"', 'G="first', 'second"', `H=it's`, 'I={"a":1}'],
+    ...['J=a=b', `K='"q"'`, 'L=a;b', 'M=#', 'a.b-c=1', 'N="it\'s `x`"', 'O=postgresql://u:p%40@h/db?sslmode=disable'],
+  ].join('\n');
+  expect(read(file)).toEqual({ ...parseEnv(file) });
+});
+
+test('of a name that is set twice the last value counts, and the environment wins', () => {
+  const environment = { HOST: 'mine', LOG_LEVEL: '' };
+  expect(warningOf('PORT=1\nHOST=2\nLOG_LEVEL=3\nPORT=4', environment)).toBe(
+    '.env sets twice, and the last one counts: PORT.',
+  );
+  expect(environment).toEqual({ HOST: 'mine', LOG_LEVEL: '', PORT: '4' });
+});
+
+test.each([
+  [
+    'UTF-16',
+    Buffer.from('\uFEFFPORT=secret', 'utf16le'),
+    /^\.env cannot be read: it is UTF-16.*\. Save it as UTF-8\.$/,
+  ],
+  ['UTF-16, big-endian', Buffer.from('\uFEFFPORT=secret', 'utf16le').swap16(), /it is UTF-16.*\. Save it as UTF-8\.$/],
+  ['UTF-16 without mark', Buffer.from('PORT=secret\n', 'utf16le'), /it is UTF-16.*\. Save it as UTF-8\.$/],
+  ['Latin-1', Buffer.from('PORT=sécret', 'latin1'), /^\.env cannot be read: it is not UTF-8\. Save it as UTF-8\.$/],
+  ['no assignment', '\n# x\nPORT secret', /^\.env cannot be read: line 3 is no assignment\. Write NAME=value, /],
+  ['a colon', 'DATABASE_URL: secret\nPORT=1', /: line 1 is no assignment\./],
+  ['a name alone', 'PORT=1\n\n"a\nb"\nsecret', /: line 3 is no assignment\./],
+  ['no name', '=secret', /: line 1 is no assignment\./],
+  ['a name with blanks', 'set PORT=secret', /: line 1 is no assignment\./],
+  ['an open quote', 'HOST=1\nPORT="secret\nLOG_LEVEL=2', /: line 2 is no assignment\./],
+  ['text after a quote', `PORT='secret'x`, /: line 1 is no assignment\./],
+  [
+    '# inside a value',
+    'A="x\ny"\nDATABASE_URL=postgresql://u:1#secret@h/db',
+    /: line 3 has # inside a value\. Put the value in quotes/,
+  ],
+])('.env with %s is refused in a line that shows no value', (_, file, expected) => {
+  const environment = { NAME: 'x' };
+  writeFileSync('.env', file);
+  const load = (): unknown => loadEnvironmentFile(KNOWN, environment);
+  expect(load).toThrow(StartupError);
+  expect(load).toThrow(expected);
+  expect(load).not.toThrow(/s.?e.?cret|\n/);
+  expect(environment).toEqual({ NAME: 'x' });
+});
+
+test('unknown names of .env are one warning, with the nearest known name and without values', () => {
+  const file =
+    'DATABASE_ULR=secret\nORDERS_URL=secret\ndatabase_url=secret\nLOG_LEVLE=x\nHOSTS=x\nPORT=1\nOTEL_SERVICE_NAME=x\nPOSTGRES_PASSWORD=x';
+  expect(warningOf(file)).toBe(
+    '.env sets what is no setting of the service: DATABASE_ULR (did you mean DATABASE_URL?), ORDERS_URL, ' +
+      'database_url (did you mean DATABASE_URL?), LOG_LEVLE (did you mean LOG_LEVEL?), HOSTS (did you mean HOST?).',
+  );
+  const many = Array.from({ length: 30 }, (__, index) => `OWN_${index}=x`).join('\n');
+  expect(warningOf(many)).toMatch(/ OWN_0, .* OWN_19 and 10 more\.$/);
+});
+
+test('a name of the environment is told only if it is a slip of a setting that is not set', () => {
+  rmSync('.env', { force: true });
+  const told = (...names: string[]): string | undefined =>
+    loadEnvironmentFile(KNOWN, Object.fromEntries(names.map((name) => [name, 'secret'])));
+  for (const name of [
+    'DATABASE_ULR',
+    'DATABSE_URL',
+    'DATABASE_URL_',
+    'DATABASE__URL',
+    'DATABASE_URI',
+    'Database_Url',
+  ]) {
+    expect(told(name)).toBe(
+      `the environment sets what is no setting of the service: ${name} (did you mean DATABASE_URL?).`,
+    );
+  }
+  expect(told('\uFEFFDATABASE_URL')).toContain(' \\ufeffDATABASE_URL (did you mean DATABASE_URL?).');
+  const others = [
+    ...['HOME', 'HOSTNAME', 'PATH', 'POST', 'PWD', 'PORTS', 'TZ', 'LANG', 'TERM', 'SHELL', 'USER', 'npm_config_port'],
+    ...['PETSTORE_PORT', 'PETSTORE_SERVICE_HOST', 'DATABASE_PORT', 'DATABASE_HOST', 'DATABASE_PORT_5432_TCP_ADDR'],
+    ...[
+      'REDIS_PORT',
+      'REDIS_SSL',
+      'REDIS_TLS',
+      'REDIS_HOST',
+      'PGDATA',
+      'PGHOST',
+      'NODE_ENV',
+      'OTEL_LOG_LEVEL',
+      'XDG_DATA_DIRS',
+    ],
+  ];
+  expect(told(...others)).toBeUndefined();
+  expect(told('DATABASE_URI', 'DATABASE_URL')).toBeUndefined();
+});
