@@ -1,4 +1,5 @@
 import type { Command } from 'commander';
+import type { StartupError } from '#errors';
 import type { MigrationStatus } from '#postgres';
 import { table } from '#runtime';
 import type { CommandContext } from './context.js';
@@ -14,18 +15,18 @@ const SEED_BATCH_IN_SERVICE = 500;
 
 /** Adds `migrate`, `migrate:status`, `migrate:revert` and `seed`. */
 export function addDatabaseCommands(program: Command, context: CommandContext): void {
-  const report = (line: string): void => context.tell(`${line}\n`);
+  const tell = (line: string): void => context.tell(`${line}\n`);
   program
     .command('migrate')
     .description('apply the pending migrations')
     .option('--dry-run', 'apply nothing: print what is pending, and whether it is declared backward compatible')
     .action(async ({ dryRun }: { dryRun?: boolean }) => {
+      const { foreignSchema, migrate } = await import('#postgres');
       if (dryRun) {
-        await printStatus(context, ({ appliedAt }) => appliedAt === undefined);
+        report(context, foreignSchema(await printStatus(context, ({ appliedAt }) => appliedAt === undefined)));
         return;
       }
-      const { migrate } = await import('#postgres');
-      const applied = await context.withDatabase('any', (dataSource) => migrate(dataSource, report));
+      const applied = await context.withDatabase('any', (dataSource) => migrate(dataSource, tell));
       context.print(applied.length === 0 ? 'The schema is current.\n' : `Applied migrations: ${applied.length}.\n`);
     });
   program
@@ -34,14 +35,14 @@ export function addDatabaseCommands(program: Command, context: CommandContext): 
     .option('--json', 'print JSON')
     .action(async ({ json }: { json?: boolean }) => {
       const { schemaFault } = await import('#postgres');
-      if (schemaFault(await printStatus(context, () => true, json)) !== undefined) context.exitCode = 1;
+      report(context, schemaFault(await printStatus(context, () => true, json)));
     });
   program
     .command('migrate:revert')
     .description('revert the last applied migration; this may delete data')
     .action(async () => {
       const { revertLastMigration } = await import('#postgres');
-      const reverted = await context.withDatabase('any', (dataSource) => revertLastMigration(dataSource, report));
+      const reverted = await context.withDatabase('any', (dataSource) => revertLastMigration(dataSource, tell));
       context.print(reverted === undefined ? 'No migration is applied.\n' : `Reverted ${reverted}.\n`);
     });
   program
@@ -59,18 +60,26 @@ export function addDatabaseCommands(program: Command, context: CommandContext): 
     });
 }
 
+/** Prints why this version cannot run on the schema, and sets the exit code to 1. */
+function report(context: CommandContext, fault: StartupError | undefined): void {
+  if (fault === undefined) return;
+  context.tell(`petstore: ${fault.message}\n`);
+  context.exitCode = 1;
+}
+
 /** Prints some of the migrations, and returns all. */
 async function printStatus(
   context: CommandContext,
   isShown: (migration: MigrationStatus) => boolean,
   json?: boolean,
 ): Promise<MigrationStatus[]> {
-  const { migrationStatus } = await import('#postgres');
+  const { foreignSchema, migrationStatus } = await import('#postgres');
   const status = await context.withDatabase('any', migrationStatus);
   const rows = status
     .filter(isShown)
     .map((migration) => [stateText(migration), migration.appliedAt?.toISOString() ?? '-', migration.name]);
-  const text = rows.length === 0 ? 'The schema is current.' : table(['STATE', 'APPLIED', 'MIGRATION'], rows);
+  const none = foreignSchema(status) ? 'No migration of this version is pending.' : 'The schema is current.';
+  const text = rows.length === 0 ? none : table(['STATE', 'APPLIED', 'MIGRATION'], rows);
   context.print(resultText(json, status, text));
   return status;
 }

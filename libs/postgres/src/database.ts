@@ -2,6 +2,7 @@ import { Inject, Injectable, type OnModuleInit, Optional } from '@nestjs/common'
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { ClientBase, PoolClient } from 'pg';
 import { DataSource, type EntityManager } from 'typeorm';
+import { StartupError } from '#errors';
 import { transactionStatusOf } from '#internals';
 import { Config, product } from '#settings';
 import { answerTimeoutMs, directly, type PostgresConfig } from './connection-settings.js';
@@ -174,7 +175,7 @@ export class Database implements OnModuleInit {
   readiness(): Promise<Readiness> {
     const answer = migrationStatus(this.dataSource).then(
       (status) => schemaFault(status) ?? 'ready',
-      () => 'unreachable' as const,
+      (error: unknown) => (error instanceof StartupError ? error : ('unreachable' as const)),
     );
     return Promise.race([answer, sleep(READINESS_MS, 'unreachable' as const, { ref: false })]);
   }

@@ -35,7 +35,7 @@ function adviceFor(isTls: boolean, { name, message, code }: NodeJS.ErrnoExceptio
   if (NO_DATABASE.test(message)) return ' REDIS_URL names a database that this Redis does not have.';
   if (/^(NOAUTH|WRONGPASS|NOPERM|ERR AUTH|ERR invalid password)/.test(message))
     return ' Correct user and password in REDIS_URL.';
-  if (name === 'ParserError' || code === 'EPROTO')
+  if (name === 'ParserError' || /^(EPROTO|ERR_SSL_)/.test(code ?? ''))
     return ' Correct REDIS_URL: what answers there is no Redis, or one with TLS for redis://, or without it for rediss://.';
   if (/CERT|SELF_SIGNED|VERIFY/.test(code ?? ''))
     return ' Name the authority of its certificate in NODE_EXTRA_CA_CERTS, or correct the host in REDIS_URL.';
@@ -126,7 +126,7 @@ export class SharedTokenBuckets {
     if (this.isTold || NO_CONNECTION.test(reason.message)) return;
     this.isTold = true;
     this.log.warn(
-      `Redis is unreachable: each instance limits its clients by itself. ${reason.message}${adviceFor(this.isTls, reason)}`,
+      `Redis is unreachable: each instance limits its clients by itself. ${reason.message.trim()}${adviceFor(this.isTls, reason)}`,
     );
   }
 }

@@ -7,11 +7,14 @@ import { product } from '#settings';
 /*
  * An export is a script of SQL, which `import` and `psql -v ON_ERROR_STOP=1 -f` run alike: in one transaction, on a database
  * with the same migrations and no rows. Each statement is one line. The rows of a table stand between its COPY and a line
- * `\.`, in the text format of COPY. The last line is the SHA-256 of all lines before it, as a comment.
+ * `\.`, in the text format of COPY. The first line names the format and the service that wrote the export. The last line is the SHA-256 of all lines before it, as a comment.
  */
 
 /** The beginning of the first line. */
 export const exportHeader = (): string => `-- Export of a ${product().name} database, `;
+
+/** The format that this version writes and reads. Exports without a number have it, too. */
+export const EXPORT_FORMAT = 2;
 
 /** The beginning of the last line. */
 export const CHECKSUM = '-- sha256 ';
@@ -144,7 +147,7 @@ async function scriptAround(queryRunner: QueryRunner, tables: Table[], service: 
   const filled = tables.map(({ name }) => `(${pg.escapeLiteral(name)}, EXISTS (SELECT FROM ${name}))`).join(', ');
   const known = migrations.map(({ name }) => pg.escapeLiteral(name)).join(', ');
   const head = [
-    `${exportHeader()}${new Date().toISOString()}, service ${service}`,
+    `${exportHeader()}format ${EXPORT_FORMAT}, ${new Date().toISOString()}, service ${service}`,
     'BEGIN;',
     `SET LOCAL client_encoding = 'UTF8'; SET LOCAL intervalstyle = 'postgres';`,
     `SELECT set_config(name, '0', true) FROM pg_settings WHERE name ~ '^(statement|transaction|idle_in_transaction_session)_timeout$';`,

@@ -4,7 +4,7 @@ import { serialize } from 'pg-protocol';
 import type { DataSource, QueryRunner } from 'typeorm';
 import { ApiError, StartupError } from '#errors';
 import { withSchemaLock } from '#postgres';
-import { CHECKSUM, exportHeader } from './export.js';
+import { CHECKSUM, EXPORT_FORMAT, exportHeader } from './export.js';
 
 const COPY_CHARACTERS = 256 * 1024;
 
@@ -21,7 +21,7 @@ const RAISED = 'P0001';
  *
  * @param source the bytes of the export
  * @returns the number of imported rows
- * @throws StartupError when the export is damaged, of another schema, or refused; ApiError UNAVAILABLE; errors of `source`
+ * @throws StartupError when the export is damaged, of another format or schema, or refused; ApiError UNAVAILABLE; errors of `source`
  */
 export async function importDatabase(dataSource: DataSource, source: AsyncIterable<Buffer>): Promise<number> {
   return withSchemaLock(dataSource, async (queryRunner) => {
@@ -50,8 +50,8 @@ async function runScript(queryRunner: QueryRunner, source: AsyncIterable<Buffer>
   let count = 0;
   let isBegun = false;
   for await (const line of linesOf(source)) {
-    isBegun ||= line.startsWith(exportHeader());
-    if (!isBegun) throw damaged('it does not begin as export begins it');
+    if (!isBegun) refuseUnlessBegin(line);
+    isBegun = true;
     if (checksum !== undefined) throw damaged('it goes on after its end');
     if (copy === undefined && line.startsWith(CHECKSUM)) {
       checksum = line;
@@ -111,6 +111,30 @@ function copyRows(client: ClientBase, statement: string, rows: readonly string[]
     };
     client.query(query);
   });
+}
+
+/** Refuses a first line that this version does not write. */
+function refuseUnlessBegin(line: string): void {
+  // Format 1 had frames of JSON, each with its length.
+  const format = line.startsWith(exportHeader())
+    ? (/^format (\d+), /.exec(line.slice(exportHeader().length))?.[1] ?? EXPORT_FORMAT)
+    : /^\{"[\w-]+-export":(\d+),/.exec(line)?.[1];
+  if (format === undefined) {
+    if (line.startsWith('\x1f')) throw refused('The export is compressed. Unpack it, with gunzip.');
+    if (line.includes('\0'))
+      throw refused('The export is UTF-16, as > of Windows PowerShell writes it. Use --to <file>.');
+    throw damaged('it does not begin as export begins it');
+  }
+  if (Number(format) === EXPORT_FORMAT) return;
+  const writer = /, service ([\w.+-]+)/.exec(line)?.[1] ?? 'before 1.0.0';
+  throw refused(
+    `The export has format ${format}, and this version reads format ${EXPORT_FORMAT}. ` +
+      `Import it with the version of the service that wrote it (${writer}).`,
+  );
+}
+
+function refused(why: string): StartupError {
+  return new StartupError(`${why} Nothing was imported.`);
 }
 
 function damaged(what: string): StartupError {

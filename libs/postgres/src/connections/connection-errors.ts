@@ -116,6 +116,8 @@ function causeOf(error: Error): UnavailableCause {
 const ADVICE: Readonly<Record<string, (message: string) => string>> = {
   '42501': (message) =>
     `${message}. Grant the user of DATABASE_URL what "Roles and rights" of docs/operating.md lists.`,
+  '42P01': (message) =>
+    `${message}. If the database was restored in part, restore the whole backup; else a module names a table that no migration makes.`,
   '25006': (message) => `${message}: the database is a standby or read-only. Set DATABASE_URL to the primary.`,
   '53100': (message) => `${message}. The disk of PostgreSQL is full: free some space on it, and try again.`,
   '53300': (message) => `${message}. Raise max_connections of PostgreSQL, or lower DATABASE_POOL_SIZE.`,

@@ -1,7 +1,13 @@
-import { type DataSource, MigrationExecutor, type QueryRunner } from 'typeorm';
+import type { DataSource, QueryRunner } from 'typeorm';
 import { ApiError, StartupError } from '#errors';
-import { isOutcomeUnknown } from '../connections/connection-errors.js';
-import { appliedMigrations, knownMigrations, type Migration } from './migration-history.js';
+import { databaseFault, isOutcomeUnknown } from '../connections/connection-errors.js';
+import {
+  appliedMigrations,
+  foreignSchema,
+  knownMigrations,
+  type Migration,
+  migrationStatus,
+} from './migration-history.js';
 import { LOCK_TIMEOUT_MS, withSchemaLock } from './schema-lock.js';
 
 /** Largest number of attempts of one change to get its locks. With the pauses they take two minutes. */
@@ -12,6 +18,9 @@ const PAUSE_MS = 2_000;
 
 /** SQLSTATEs of a statement that did not get a lock in time, and of one that PostgreSQL chose to end a deadlock. */
 const NO_LOCK = new Set<unknown>(['55P03', '40P01']);
+
+/** SQLSTATEs of a table, type, function, index or column that exists already. */
+const EXISTS = new Set<unknown>(['42P07', '42710', '42723', '42701']);
 
 /** TypeORM's own table, with the additional columns `applied_at` and `backward_compatible`. */
 const CREATE_HISTORY = `
@@ -48,27 +57,26 @@ export type Report = (line: string) => void;
  *   leaves an invalid index. The migration must be able to continue from any of its statements, also after a crash.
  *
  * @returns the names of the applied migrations
- * @throws StartupError when a migration fails (it is rolled back) or leaves an invalid index, or the lock is held for over 60 s
+ * @throws StartupError when the schema is another version's and not compatible, a migration fails (it is rolled back) or leaves an invalid index, or the lock is held for over 60 s
  */
 export async function migrate(dataSource: DataSource, report: Report = () => undefined): Promise<string[]> {
   const known = knownMigrations(dataSource);
   return withSchemaLock(dataSource, async (queryRunner) => {
-    const pending = await new MigrationExecutor(dataSource, queryRunner).getPendingMigrations();
-    // If nothing is pending, a read-only database and a user without the right to create tables are accepted.
-    if (pending.length > 0) {
-      await queryRunner.query(CREATE_HISTORY);
-      await queryRunner.query(CREATE_METADATA);
-    }
-    for (const [index, { name, timestamp }] of pending.entries()) {
+    const status = await migrationStatus(dataSource, queryRunner);
+    const fault = foreignSchema(status);
+    if (fault !== undefined) throw fault;
+    const pending = status.filter(({ appliedAt }) => appliedAt === undefined).map(({ name }) => name);
+    for (const [index, name] of pending.entries()) {
       const migration = known.get(name) as Migration;
       await change(queryRunner, name, migration, report, async () => {
+        await createHistory(queryRunner);
         await migration.up(queryRunner);
         await refuseInvalidIndexes(queryRunner);
-        await queryRunner.query(RECORD, [timestamp, name, migration.backwardCompatible]);
+        await queryRunner.query(RECORD, [name.slice(-13), name, migration.backwardCompatible]);
       });
       report(`${index + 1}/${pending.length} ${name}`);
     }
-    return pending.map(({ name }) => name);
+    return pending;
   });
 }
 
@@ -76,13 +84,15 @@ export async function migrate(dataSource: DataSource, report: Report = () => und
  * Reverts the migration that was applied last. Waits for locks as `migrate` does.
  *
  * @returns its name; undefined when none is applied
- * @throws StartupError when the revert fails (it is rolled back), the migration is unknown, or the lock is held for over 60 s
+ * @throws StartupError when the revert fails (it is rolled back), the migration or the schema is another version's, or the lock is held for over 60 s
  */
 export async function revertLastMigration(
   dataSource: DataSource,
   report: Report = () => undefined,
 ): Promise<string | undefined> {
   return withSchemaLock(dataSource, async (queryRunner) => {
+    const fault = foreignSchema(await migrationStatus(dataSource, queryRunner));
+    if (fault !== undefined) throw fault;
     const last = [...(await appliedMigrations(queryRunner)).keys()].at(-1);
     if (last === undefined) return undefined;
     const migration = knownMigrations(dataSource).get(last);
@@ -97,6 +107,19 @@ export async function revertLastMigration(
     });
     return last;
   });
+}
+
+/**
+ * Runs in the transaction of a migration, so that one which is undone leaves nothing. It does nothing if the tables exist. A
+ * read-only database and a user without the right to create tables are accepted as long as nothing is pending.
+ */
+async function createHistory(queryRunner: QueryRunner): Promise<void> {
+  try {
+    await queryRunner.query(CREATE_HISTORY);
+    await queryRunner.query(CREATE_METADATA);
+  } catch (error) {
+    throw databaseFault(error) ?? error;
+  }
 }
 
 async function refuseInvalidIndexes(queryRunner: QueryRunner): Promise<void> {
@@ -124,6 +147,7 @@ async function change(
       return;
     } catch (error) {
       if (queryRunner.isTransactionActive) await queryRunner.rollbackTransaction().catch(() => undefined);
+      if (error instanceof StartupError) throw error;
       // PostgreSQL's error helps operators more than the public message.
       const { message, code } = (error instanceof ApiError ? error.cause : error) as NodeJS.ErrnoException;
       const isLate = NO_LOCK.has(code);
@@ -132,7 +156,10 @@ async function change(
         const undone = isTransactional ? outcome : '';
         const advice = isLate
           ? `. A long transaction holds its lock, such as a backup: pg_stat_activity shows it. Run the command again then`
-          : '';
+          : EXISTS.has(code)
+            ? '. schema_migration does not list what made it: another application, or a backup that was restored in part. ' +
+              'Set the database to an empty one, or restore the whole backup'
+            : '';
         throw new StartupError(`Migration ${name} failed${undone}: ${message}${advice}`, { cause: error });
       }
       report(`${name} got no lock in time, attempt ${attempt}. It tries again.`);

@@ -22,9 +22,21 @@ export interface MigrationStatus {
   readonly backwardCompatible: boolean;
 }
 
-/** Every migration of this version and of the database, oldest first. */
-export async function migrationStatus(dataSource: DataSource): Promise<MigrationStatus[]> {
-  const queryRunner = dataSource.createQueryRunner('master');
+/** Whether the history of migrations exists, and has our columns. */
+const HISTORY = `
+  SELECT history IS NOT NULL AS exists, 5 = (
+    SELECT count(*) FROM pg_attribute WHERE attrelid = history AND NOT attisdropped
+    AND attname IN ('id', 'timestamp', 'name', 'applied_at', 'backward_compatible')) AS "isOurs"
+  FROM (SELECT to_regclass('schema_migration') AS history) search`;
+
+/**
+ * Every migration of this version and of the database, oldest first.
+ *
+ * @param own the connection to use, if the caller has one
+ * @throws StartupError when another application's table has the name of the history
+ */
+export async function migrationStatus(dataSource: DataSource, own?: QueryRunner): Promise<MigrationStatus[]> {
+  const queryRunner = own ?? dataSource.createQueryRunner('master');
   try {
     const [known, applied] = [knownMigrations(dataSource), await appliedMigrations(queryRunner)];
     // TypeORM requires that a name ends with its Unix time in ms, 13 digits.
@@ -37,7 +49,7 @@ export async function migrationStatus(dataSource: DataSource): Promise<Migration
         backwardCompatible: (applied.get(name) ?? known.get(name))?.backwardCompatible === true,
       }));
   } finally {
-    await queryRunner.release();
+    if (own === undefined) await queryRunner.release();
   }
 }
 
@@ -46,20 +58,31 @@ export async function migrationStatus(dataSource: DataSource): Promise<Migration
  * lacks a migration of this version, or has one that this version does not know and that is not declared backward compatible.
  */
 export function schemaFault(status: readonly MigrationStatus[]): StartupError | undefined {
-  const missing = status.filter(({ appliedAt }) => appliedAt === undefined).map(({ name }) => name);
-  if (missing.length > 0) {
-    const state = missing.length === status.length ? 'empty' : `outdated: it lacks ${missing.join(', ')}`;
-    return new StartupError(`The database schema is ${state}. Run: ${product().command} migrate`);
-  }
-  const incompatible = status.filter(({ isKnown, backwardCompatible }) => !isKnown && !backwardCompatible);
-  if (incompatible.length > 0) {
-    const names = incompatible.map(({ name }) => name).join(', ');
-    return new StartupError(
-      `The database schema is newer than this version and not backward compatible: it has ${names}. ` +
-        `Start the version that applied it, or revert with that version: ${product().command} migrate:revert`,
-    );
-  }
-  return undefined;
+  const foreign = foreignSchema(status);
+  if (foreign !== undefined) return foreign;
+  const missing = missingNames(status);
+  if (missing.length === 0) return undefined;
+  const state = missing.length === status.length ? 'empty' : `outdated: it lacks ${missing.join(', ')}`;
+  return new StartupError(`The database schema is ${state}. Run: ${product().command} migrate`);
+}
+
+/** Why this version must not change the schema either: somebody else has changed it, and it is not declared compatible. */
+export function foreignSchema(status: readonly MigrationStatus[]): StartupError | undefined {
+  const foreign = status.filter(({ isKnown, backwardCompatible }) => !isKnown && !backwardCompatible);
+  if (foreign.length === 0) return undefined;
+  const has = `it has ${foreign.map(({ name }) => name).join(', ')}`;
+  const missing = missingNames(status);
+  return new StartupError(
+    missing.length === 0
+      ? `The database schema is newer than this version and not backward compatible: ${has}. ` +
+          `Start the version that applied it, or revert with that version: ${product().command} migrate:revert`
+      : `The database schema is of another line of versions, such as one before 1.0.0, or of another application: ${has}, ` +
+          `and lacks ${missing.join(', ')}. Set the database to an empty one, or start the version that made this one.`,
+  );
+}
+
+function missingNames(status: readonly MigrationStatus[]): string[] {
+  return status.filter(({ appliedAt }) => appliedAt === undefined).map(({ name }) => name);
 }
 
 /**
@@ -86,10 +109,16 @@ export function knownMigrations(dataSource: DataSource): Map<string, Migration> 
 export async function appliedMigrations(
   queryRunner: QueryRunner,
 ): Promise<Map<string, Omit<MigrationStatus, 'isKnown'>>> {
-  const exists = `SELECT to_regclass('schema_migration') IS NOT NULL AS exists`;
   // Structured results: these read for certain (see `ServiceQueryRunner`).
-  const { records: found } = await queryRunner.query(exists, [], true);
-  if (!(found as [{ exists: boolean }])[0].exists) return new Map();
+  const { records: found } = await queryRunner.query(HISTORY, [], true);
+  const [{ exists, isOurs }] = found as [{ exists: boolean; isOurs: boolean }];
+  if (!exists) return new Map();
+  if (!isOurs) {
+    throw new StartupError(
+      'The database has a table schema_migration of another application. Set the database to another one, ' +
+        'or the search_path of its roles to a schema of its own.',
+    );
+  }
   const { records } = await queryRunner.query(
     `SELECT name, applied_at AS "appliedAt", backward_compatible AS "backwardCompatible" FROM schema_migration ORDER BY id`,
     [],

@@ -1,0 +1,235 @@
+import { createHash } from 'node:crypto';
+import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { gzipSync } from 'node:zlib';
+import { openDatabase } from '#postgres';
+import { readConfig } from '../../src/settings.js';
+import { createEmptyTestDatabase, createTestDatabase, type TestDatabase, testOnce } from '../support/database.js';
+import { type Outcome, petstoreCommand } from './support/petstore-command.js';
+import { Services } from './support/services.js';
+
+/*
+ * Databases and exports that this version did not make: the start and each command say so in one line with the remedy, and
+ * change nothing.
+ */
+
+import.meta.jest.setTimeout(240_000);
+
+/** The table of migrations, as every version has made it. */
+const HISTORY = `CREATE TABLE schema_migration (id integer GENERATED ALWAYS AS IDENTITY PRIMARY KEY, timestamp bigint NOT NULL,
+  name varchar NOT NULL UNIQUE, applied_at timestamptz NOT NULL DEFAULT now(), backward_compatible boolean NOT NULL DEFAULT false)`;
+
+const record = (name: string, isCompatible: boolean): string =>
+  `INSERT INTO schema_migration (timestamp, name, backward_compatible) VALUES (${name.slice(-13)}, '${name}', ${isCompatible})`;
+
+/** What a version before 1.0.0 has recorded, and some of its tables. */
+const BEFORE_1 = [
+  HISTORY,
+  ...[
+    ...[
+      'CreatePet1795219200000',
+      'CreateApiKey1795219260000',
+      'CreateClient1795228920000',
+      'CreateKeyUsage1795228980000',
+    ],
+    ...['CreateIdempotencyKey1795237200000', 'NotifyChangedKeys1795305600000', 'TuneTablesOfManyUpdates1795305660000'],
+    'LeaveRoomForUpdatesOfWholePages1795356000000',
+  ].map((name) => record(name, name !== 'CreateClient1795228920000')),
+  `CREATE TYPE pet_status AS ENUM ('available', 'pending', 'sold')`,
+  'CREATE TABLE pet (id bigint PRIMARY KEY, name varchar(255) NOT NULL, category_id bigint NOT NULL, status pet_status)',
+  'CREATE TABLE client (id bigint PRIMARY KEY, name text NOT NULL)',
+  'CREATE TABLE api_key (id bigint PRIMARY KEY, client_id bigint REFERENCES client, hash bytea NOT NULL)',
+];
+
+const OBJECTS = `SELECT relname::text AS name FROM pg_class WHERE relnamespace = 'public'::regnamespace AND relkind IN ('r', 'i', 'S')
+  UNION ALL SELECT typname FROM pg_type WHERE typnamespace = 'public'::regnamespace ORDER BY 1`;
+
+let home: string;
+let services: Services;
+const databases: TestDatabase[] = [];
+
+beforeEach(async () => {
+  home = await mkdtemp(join(tmpdir(), 'petstore-schemas-'));
+  services = new Services(home);
+});
+afterEach(async () => {
+  await services.kill();
+  for (const database of databases.splice(0)) await database.drop();
+  await rm(home, { recursive: true, force: true });
+});
+
+/** Runs statements as the owner; returns the rows of the last. */
+async function run(database: TestDatabase, ...statements: string[]): Promise<unknown> {
+  const dataSource = await openDatabase(readConfig(database.ownerSettings));
+  try {
+    let rows: unknown;
+    for (const statement of statements) rows = await dataSource.query(statement);
+    return rows;
+  } finally {
+    await dataSource.destroy();
+  }
+}
+
+async function databaseOf(made: Promise<TestDatabase>, ...statements: string[]): Promise<TestDatabase> {
+  const database = await made;
+  databases.push(database);
+  await run(database, ...statements);
+  return database;
+}
+
+const petstore = (database: TestDatabase, ...words: string[]): Promise<Outcome> =>
+  petstoreCommand(home, database.ownerSettings, ...words);
+
+/** Expects that the start and every command about the schema print the line and change nothing. */
+async function expectRefusals(database: TestDatabase, line: RegExp): Promise<void> {
+  const before = await run(database, OBJECTS);
+  for (const migrateOnStart of ['false', 'true']) {
+    const settings = { ...database.ownerSettings, MIGRATE_ON_START: migrateOnStart };
+    expect(await services.refusal(settings)).toMatch(line);
+  }
+  for (const words of [
+    ['migrate'],
+    ['migrate', '--dry-run'],
+    ['migrate:status'],
+    ['migrate:revert'],
+    ['keys', 'list'],
+  ]) {
+    const { code, stderr } = await petstore(database, ...words);
+    expect([words, code, stderr]).toEqual([words, 1, expect.stringMatching(line)]);
+    expect(stderr.trimEnd()).not.toContain('\n');
+  }
+  expect(await run(database, OBJECTS)).toEqual(before);
+}
+
+test('the schema of a version before 1.0.0', async () => {
+  const database = await databaseOf(createEmptyTestDatabase(), ...BEFORE_1);
+  await expectRefusals(
+    database,
+    new RegExp(
+      '^petstore: The database schema is of another line of versions, such as one before 1\\.0\\.0, or of another application: ' +
+        'it has CreateClient1795228920000, and lacks CreateClientAndApiKey1795219260000, .+\\. ' +
+        'Set the database to an empty one, or start the version that made this one\\.\\s*$',
+    ),
+  );
+  const { stdout } = await petstore(database, 'migrate:status');
+  expect(stdout).toMatch(/^newer, incompatible .* CreateClient1795228920000 *$/m);
+  expect(stdout).toMatch(/^newer, compatible .* CreateKeyUsage1795228980000 *$/m);
+});
+
+test('a schema that is newer and not compatible', async () => {
+  const database = await databaseOf(createTestDatabase(), record('DropName4102444800000', false));
+  await expectRefusals(
+    database,
+    /^petstore: The database schema is newer than this version and not backward compatible: it has DropName4102444800000\. Start/,
+  );
+  expect((await petstore(database, 'migrate', '--dry-run')).stdout).toBe('No migration of this version is pending.\n');
+});
+
+test('a newer, compatible schema is fine', async () => {
+  const database = await databaseOf(createTestDatabase(), record('AddOwner4102444800000', true));
+  expect(await petstore(database, 'migrate')).toEqual({ code: 0, stdout: 'The schema is current.\n', stderr: '' });
+  expect(await petstore(database, 'migrate:status')).toMatchObject({ code: 0, stderr: '' });
+  await services.start({ ...database.settings, MIGRATE_ON_START: 'false' }).origin();
+});
+
+test('a table schema_migration of another application', async () => {
+  const database = await databaseOf(
+    createEmptyTestDatabase(),
+    'CREATE TABLE schema_migration (id serial PRIMARY KEY, timestamp bigint NOT NULL, name varchar NOT NULL)',
+    `INSERT INTO schema_migration (timestamp, name) VALUES (1700000000000, 'CreateShop1700000000000')`,
+  );
+  await expectRefusals(database, /^petstore: The database has a table schema_migration of another application\. Set /);
+});
+
+test('another application with the same table of migrations', async () => {
+  const database = await databaseOf(createEmptyTestDatabase(), HISTORY, record('CreateShop1700000000000', false));
+  await expectRefusals(
+    database,
+    /^petstore: The database schema is of another line .* it has CreateShop1700000000000, and lacks /,
+  );
+});
+
+test('another application with tables of other names shares the database', async () => {
+  const database = await databaseOf(createEmptyTestDatabase(), 'CREATE TABLE migrations (id serial, name varchar)');
+  expect((await petstore(database, 'migrate')).code).toBe(0);
+  expect((await petstore(database, 'migrate:status')).code).toBe(0);
+});
+
+describe('a database that was restored in part', () => {
+  const again =
+    /^petstore: Migration CreatePet1795219200000 failed and was undone: .+ already exists\. schema_migration does not list what made it: another application, or a backup that was restored in part\. Set the database to an empty one, or restore the whole backup\n$/;
+
+  test.each([
+    ['without the table of migrations', ['DROP TABLE schema_migration']],
+    ['with an empty table of migrations', ['DELETE FROM schema_migration']],
+  ])('%s', async (_, statements) => {
+    const database = await databaseOf(createTestDatabase(), ...statements);
+    const before = await run(database, OBJECTS);
+    expect(await petstore(database, 'migrate')).toEqual({
+      code: 1,
+      stdout: '',
+      stderr: expect.stringMatching(again) as string,
+    });
+    expect(await services.refusal({ ...database.ownerSettings, MIGRATE_ON_START: 'true' })).toMatch(
+      / already exists\. schema_m/,
+    );
+    expect(await services.refusal({ ...database.ownerSettings, MIGRATE_ON_START: 'false' })).toMatch(
+      / schema is empty\. Run: /,
+    );
+    expect(await run(database, OBJECTS)).toEqual(before);
+  });
+
+  test('without the tables', async () => {
+    const database = await databaseOf(
+      createTestDatabase(),
+      'DROP TABLE key_usage, api_key, client, pet, idempotency_key',
+    );
+    const line = await services.refusal({ ...database.ownerSettings, BOOTSTRAP_API_KEY: 'bootstrap-key-of-the-tests' });
+    expect(line).toMatch(
+      /^petstore: PostgreSQL refuses: relation ".+" does not exist\. If the database was restored in part, restore the whole backup;/,
+    );
+  });
+});
+
+describe('import', () => {
+  let database: TestDatabase;
+  beforeEach(async () => (database = await databaseOf(createTestDatabase())));
+
+  async function refusalOf(export_: string | Buffer): Promise<string> {
+    await writeFile(join(home, 'export'), export_);
+    const { code, stdout, stderr } = await petstore(database, 'import', '--from', join(home, 'export'));
+    expect([code, stdout]).toEqual([1, '']);
+    return stderr;
+  }
+
+  testOnce('an export of a version before 1.0.0 is told as such', async () => {
+    expect(await refusalOf(`{"petstore-export":1,"bytes":2,"sha256":"${'0'.repeat(64)}"}\n{}`)).toBe(
+      'petstore: The export has format 1, and this version reads format 2. ' +
+        'Import it with the version of the service that wrote it (before 1.0.0). Nothing was imported.\n',
+    );
+  });
+
+  testOnce('an export names its format; a later one is refused by it, and one without a number is read', async () => {
+    const file = join(home, 'own');
+    expect((await petstore(database, 'export', '--to', file)).code).toBe(0);
+    const own = await readFile(file, 'utf8');
+    expect(own).toMatch(/^-- Export of a petstore database, format 2, 20\S+Z, service 1\.\S+\n/);
+    const header = /^.*/.exec(own)?.[0] as string;
+    expect(await refusalOf(own.replace('format 2,', 'format 3,').replace(/service .*/, 'service 2.1.0'))).toBe(
+      'petstore: The export has format 3, and this version reads format 2. ' +
+        'Import it with the version of the service that wrote it (2.1.0). Nothing was imported.\n',
+    );
+    expect(await refusalOf(gzipSync(own))).toBe(
+      'petstore: The export is compressed. Unpack it, with gunzip. Nothing was imported.\n',
+    );
+    expect(await refusalOf(Buffer.from(own, 'utf16le'))).toMatch(/^petstore: The export is UTF-16, /);
+    const older = own.replace(header, header.replace('format 2, ', '')).replace(/-- sha256 .*\n$/, '');
+    await writeFile(file, `${older}-- sha256 ${createHash('sha256').update(older).digest('hex')}\n`);
+    expect(await petstore(database, 'import', '--from', file)).toEqual({
+      code: 0,
+      stdout: 'Imported 0 rows.\n',
+      stderr: '',
+    });
+  });
+});
