@@ -255,7 +255,7 @@ export default tseslint.config(
   },
   {
     files: ['{src,libs}/**/*.ts'],
-    ignores: ['libs/settings/src/config.ts', 'src/*/*.settings.ts'],
+    ignores: ['libs/settings/src/{config,environment-file}.ts', 'src/*/*.settings.ts'],
     rules: {
       'no-restricted-properties': [
         'error',
