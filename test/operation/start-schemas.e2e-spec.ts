@@ -117,7 +117,7 @@ test('the schema of a version before 1.0.0', async () => {
   expect(stdout).toMatch(/^newer, compatible .* CreateKeyUsage1795228980000 *$/m);
 });
 
-test('a schema that is newer and not compatible', async () => {
+testOnce('a schema that is newer and not compatible', async () => {
   const database = await databaseOf(createTestDatabase(), record('DropName4102444800000', false));
   await expectRefusals(
     database,
@@ -126,14 +126,14 @@ test('a schema that is newer and not compatible', async () => {
   expect((await petstore(database, 'migrate', '--dry-run')).stdout).toBe('No migration of this version is pending.\n');
 });
 
-test('a newer, compatible schema is fine', async () => {
+testOnce('a newer, compatible schema is fine', async () => {
   const database = await databaseOf(createTestDatabase(), record('AddOwner4102444800000', true));
   expect(await petstore(database, 'migrate')).toEqual({ code: 0, stdout: 'The schema is current.\n', stderr: '' });
   expect(await petstore(database, 'migrate:status')).toMatchObject({ code: 0, stderr: '' });
   await services.start({ ...database.settings, MIGRATE_ON_START: 'false' }).origin();
 });
 
-test('a table schema_migration of another application', async () => {
+testOnce('a table schema_migration of another application', async () => {
   const database = await databaseOf(
     createEmptyTestDatabase(),
     'CREATE TABLE schema_migration (id serial PRIMARY KEY, timestamp bigint NOT NULL, name varchar NOT NULL)',
@@ -142,7 +142,7 @@ test('a table schema_migration of another application', async () => {
   await expectRefusals(database, /^petstore: The database has a table schema_migration of another application\. Set /);
 });
 
-test('another application with the same table of migrations', async () => {
+testOnce('another application with the same table of migrations', async () => {
   const database = await databaseOf(createEmptyTestDatabase(), HISTORY, record('CreateShop1700000000000', false));
   await expectRefusals(
     database,
@@ -150,7 +150,7 @@ test('another application with the same table of migrations', async () => {
   );
 });
 
-test('another application with tables of other names shares the database', async () => {
+testOnce('another application with tables of other names shares the database', async () => {
   const database = await databaseOf(createEmptyTestDatabase(), 'CREATE TABLE migrations (id serial, name varchar)');
   expect((await petstore(database, 'migrate')).code).toBe(0);
   expect((await petstore(database, 'migrate:status')).code).toBe(0);
