@@ -20,4 +20,4 @@ export { migrationStatus, schemaFault } from './src/schema/migration-history.js'
 export { withSchemaLock } from './src/schema/schema-lock.js';
 export { ServiceDataSource } from './src/service-data-source.js';
 export { executeOf } from './src/statements/prepared-query.js';
-export type { Execute, Statement } from './src/statements/statement.js';
+export { epochOf, EXACT, EXACT_COMMENT, type Execute, type Statement, timeOf } from './src/statements/statement.js';

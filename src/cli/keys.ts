@@ -3,7 +3,7 @@ import type { StoredApiKey } from '#api-keys';
 import { table } from '#runtime';
 import { product } from '#settings';
 import type { CommandContext } from './context.js';
-import { durationArgument, printable, resultText, timeCell } from './terminal.js';
+import { dayCell, durationArgument, printable, resultText, timeCell } from './terminal.js';
 
 const KEY_ARGUMENT = 'id of the key, or at least 6 of its displayed first characters';
 
@@ -123,8 +123,8 @@ function keyTable(keys: StoredApiKey[]): string {
       key.id.toString(),
       `${key.prefix}…`,
       printable(key.client.name),
-      stateOf(key) === 'active' ? timeCell(key.expiresAt).slice(0, 10) : stateOf(key),
-      timeCell(key.lastUsedAt).slice(0, 10),
+      stateOf(key) === 'active' ? dayCell(key.expiresAt) : stateOf(key),
+      dayCell(key.lastUsedAt),
       key.scopes.join(','),
     ]),
   );
@@ -140,5 +140,5 @@ function details(key: StoredApiKey): string {
 
 function stateOf({ revokedAt, expiresAt }: Pick<StoredApiKey, 'revokedAt' | 'expiresAt'>): string {
   if (revokedAt) return 'revoked';
-  return expiresAt && expiresAt.getTime() <= Date.now() ? 'expired' : 'active';
+  return expiresAt && !(expiresAt.getTime() > Date.now()) ? 'expired' : 'active';
 }

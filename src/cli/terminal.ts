@@ -12,9 +12,20 @@ export function resultText(json: boolean | undefined, value: unknown, text: stri
   return `${json ? JSON.stringify(value, bigintAsText, 2) : text}\n`;
 }
 
+/** The last time that a Date can hold, in ms, which stands for PostgreSQL's `infinity`; the first one is its negative. */
+const LAST_TIME = 8.64e15;
+
 /** A time as a table cell: UTC, to the minute; `-` for null. */
 export function timeCell(time: Date | null): string {
-  return time?.toISOString().slice(0, 16).replace('T', ' ') ?? '-';
+  if (time === null) return '-';
+  const ms = time.getTime();
+  if (Math.abs(ms) === LAST_TIME) return ms > 0 ? 'infinity' : '-infinity';
+  return Number.isNaN(ms) ? 'unreadable' : time.toISOString().replace(/T(\d\d:\d\d).*/, ' $1');
+}
+
+/** The day of a time as a table cell. */
+export function dayCell(time: Date | null): string {
+  return timeCell(time).split(' ')[0] as string;
 }
 
 /** As `printable`, of a text of lines whose format the commands have made. */

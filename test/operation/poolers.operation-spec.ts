@@ -157,6 +157,44 @@ test('transaction mode without prepared statements, with DATABASE_DIRECT_URL: ev
     expect([status, stdout]).toEqual([0, 'The schema is current.\n']);
   }));
 
+test('transaction mode and wrong settings: start and new connections are refused with the statement that mends them', async () => {
+  const url = await pooler({ pool_mode: 'transaction', default_pool_size: 3, server_lifetime: 1 });
+  const settings = { DATABASE_URL: url, DATABASE_DIRECT_URL: directUrl };
+  const mend = `ALTER ROLE petstore_service IN DATABASE petstore SET`;
+  const service = services.start({ ...settings, ...limits({ databaseConnectionMaxAgeMs: 500 }) });
+  const get = async (): Promise<Outcome> => {
+    const origin = await service.origin();
+    return send({ method: 'GET', path: '/v1/pets' }, { origin, apiKey: API_KEY });
+  };
+  expect((await get()).status).toBe(200);
+  // PgBouncer itself keeps DateStyle, but not this one.
+  await administer(superUrl(), `ALTER DATABASE petstore SET array_nulls TO off`);
+  try {
+    let answer = await get();
+    for (let waited = 0; answer.status !== 503 && waited < 20_000; waited += 100) {
+      await sleep(100);
+      answer = await get();
+    }
+    expect([answer.status, answer.headers['retry-after']]).toEqual([503, '1']);
+    await untilLogged(service, /"Returned 503: array_nulls is 'off'.+ALTER ROLE petstore_service/);
+    await administer(superUrl(), `${mend} array_nulls TO 'on'`);
+    for (let waited = 0; answer.status !== 200 && waited < 20_000; waited += 100) {
+      await sleep(100);
+      answer = await get();
+    }
+    expect(answer.status).toBe(200);
+    await administer(superUrl(), `ALTER DATABASE petstore SET datestyle TO 'German'`);
+    const another = await pooler({ pool_mode: 'transaction' });
+    expect(await services.refusal({ ...settings, DATABASE_URL: another })).toBe(
+      `petstore: DATABASE_URL: datestyle is 'German, DMY', and the sessions of a pooler cannot be set one by one. ` +
+        `Run: ${mend} datestyle TO 'ISO, DMY'; then let the pooler reconnect.`,
+    );
+  } finally {
+    await administer(superUrl(), 'ALTER DATABASE petstore RESET ALL');
+    await administer(superUrl(), 'ALTER ROLE petstore_service IN DATABASE petstore RESET ALL');
+  }
+});
+
 test('transaction mode without DATABASE_DIRECT_URL: migrate advises that setting', async () => {
   const url = await pooler({ pool_mode: 'transaction' });
   expect(await services.refusal({ DATABASE_URL: url }, [CLI, 'migrate'])).toContain('Set DATABASE_DIRECT_URL.');

@@ -135,6 +135,24 @@ if (engine === 'postgresql') {
     proxy.close();
   });
 
+  test.each(['LATIN1', 'SQL_ASCII'])('a database in %s: start and migrate name the remedy', async (encoding) => {
+    const server = handedOver('serverUrl');
+    const name = `petstore_${encoding.toLowerCase()}`;
+    const url = new URL(database.ownerSettings.DATABASE_URL ?? '');
+    url.pathname = `/${name}`;
+    await administer(server, `CREATE DATABASE ${name} ENCODING '${encoding}' LOCALE 'C' TEMPLATE template0`);
+    try {
+      for (const program of [undefined, [CLI, 'migrate'], [CLI, 'keys', 'list']]) {
+        expect(await services.refusal({ DATABASE_URL: url.href }, program)).toBe(
+          `petstore: DATABASE_URL: the database '${name}' has the encoding ${encoding}, which cannot store every text. ` +
+            `Make one with CREATE DATABASE … ENCODING 'UTF8' TEMPLATE template0, and move the data by pg_dump and psql.`,
+        );
+      }
+    } finally {
+      await administer(server, `DROP DATABASE ${name} WITH (FORCE)`);
+    }
+  });
+
   describe('a database user without rights', () => {
     const role = 'petstore_without_rights';
     const urlOf = (settings: Readonly<Record<string, string>>): string => {

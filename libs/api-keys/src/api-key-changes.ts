@@ -80,7 +80,8 @@ export class ApiKeyChanges implements OnApplicationBootstrap, OnApplicationShutd
     // pg never settles `connect` of a client that is ended meanwhile.
     const ended = once(broken.signal, 'abort').then(() => Promise.reject(broken.signal.reason as Error));
     await Promise.race([connection.connect(), ended]);
-    await connection.query(`LISTEN ${CHANNEL}`);
+    // The connection is idle between two heartbeats.
+    await connection.query(`SET idle_session_timeout = 0; LISTEN ${CHANNEL}`);
     // Changes made before LISTEN were not notified.
     this.verifier.forget();
     onListening();

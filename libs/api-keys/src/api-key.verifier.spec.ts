@@ -1,4 +1,6 @@
-import { REVOKED_API_KEY } from '#errors';
+import { jest } from '@jest/globals';
+import { Logger } from '@nestjs/common';
+import { EXPIRED_API_KEY, REVOKED_API_KEY } from '#errors';
 import type { Database } from '#postgres';
 import { Clock } from '#runtime';
 import { createApiKey, hashApiKey } from './api-key-format.js';
@@ -7,9 +9,9 @@ import type { StoredApiKey } from './stored-api-key.js';
 
 test('a look-up that is older than a change of its key answers its own callers, and is neither cached nor shared', async () => {
   const secret = createApiKey();
-  const row = (revokedAt: Date | null): unknown[] => {
-    const [now, hash] = [new Date(), hashApiKey(secret)];
-    return ['1', '1', 'client', 'orders_', [], now, null, revokedAt, null, null, null, null, hash];
+  const row = (revokedAt: string | null): unknown[] => {
+    const hash = hashApiKey(secret).toString('base64');
+    return ['1', '1', 'client', 'orders_', '[]', '0', null, revokedAt, null, null, null, null, hash];
   };
   let stored = row(null);
   const queries: (() => void)[] = [];
@@ -26,7 +28,7 @@ test('a look-up that is older than a change of its key answers its own callers, 
   const after = verifier.verify(secret) as Promise<StoredApiKey>;
   await nextQuery();
   expect(await before).toMatchObject({ id: 1n, revokedAt: null });
-  stored = row(new Date(0));
+  stored = row('0');
   const next = verifier.verify(secret);
   expect(next).toBeInstanceOf(Promise);
   await Promise.all([
@@ -37,3 +39,27 @@ test('a look-up that is older than a change of its key answers its own callers, 
   ]);
   expect(() => verifier.verify(secret)).toThrow(REVOKED_API_KEY.message);
 });
+
+test.each([
+  [EXPIRED_API_KEY, 'tomorrow', null],
+  [EXPIRED_API_KEY, '', null],
+  [EXPIRED_API_KEY, 'NaN', null],
+  [REVOKED_API_KEY, null, 'yesterday'],
+])(
+  '401 %p and an ERROR in the log: the end or revocation of a key cannot be read: %p, %p',
+  async (definition, expiresAt, revokedAt) => {
+    const error = jest.spyOn(Logger.prototype, 'error').mockReturnValue(undefined);
+    const secret = createApiKey();
+    const hash = hashApiKey(secret).toString('base64');
+    const row = ['7', '1', 'client', 'orders_', '[]', '0', expiresAt, revokedAt, null, null, null, null, hash];
+    const verifier = new ApiKeyVerifier(
+      { readPrimary: () => Promise.resolve([row]) } as unknown as Database,
+      new Clock(),
+    );
+    await expect(verifier.verify(secret)).rejects.toMatchObject({ definition });
+    // From memory: refused again, and reported once.
+    expect(() => verifier.verify(secret)).toThrow(definition.message);
+    expect(error.mock.calls).toEqual([[expect.stringContaining('API key 7 is refused')]]);
+    error.mockRestore();
+  },
+);

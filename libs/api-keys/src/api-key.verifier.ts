@@ -1,4 +1,4 @@
-import { Injectable } from '@nestjs/common';
+import { Injectable, Logger } from '@nestjs/common';
 import { hash } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { ApiError, type ErrorDefinition, EXPIRED_API_KEY, INVALID_API_KEY, REVOKED_API_KEY } from '#errors';
@@ -31,7 +31,7 @@ const LOOK_UPS: BatchLimits = { size: 1_000, concurrency: 1, waiting: 1_000, wai
 
 const FIND_BY_HASHES: Statement = {
   name: 'api_key_find_by_hashes',
-  text: `SELECT ${KEY_COLUMNS}, key.hash FROM api_key key JOIN client ON client.id = key.client_id WHERE key.hash = ANY ($1)`,
+  text: `SELECT ${KEY_COLUMNS}, encode(key.hash, 'base64') FROM api_key key JOIN client ON client.id = key.client_id WHERE key.hash = ANY ($1)`,
 };
 
 interface KnownKey {
@@ -56,6 +56,7 @@ export class ApiKeyVerifier {
   /** Number of changes of keys that this process has noticed. */
   private changes = 0;
   private lastQueryAt = -Infinity;
+  private readonly log = new Logger(ApiKeyVerifier.name);
 
   constructor(
     private readonly database: Database,
@@ -126,8 +127,9 @@ export class ApiKeyVerifier {
     const { changes } = this;
     const checkedAt = this.clock.now();
     const values = hashes.map((hashed) => Buffer.from(hashed, 'base64'));
-    const rows = await this.database.readPrimary<[...KeyRow, hash: Buffer]>(FIND_BY_HASHES, [values]);
-    const found = new Map(rows.map((row) => [row[12].toString('base64'), toStoredApiKey(row)]));
+    const rows = await this.database.readPrimary<[...KeyRow, hash: string]>(FIND_BY_HASHES, [values]);
+    const found = new Map(rows.map((row) => [row[12], toStoredApiKey(row)]));
+    for (const key of found.values()) this.reportUnreadable(key);
     const keys = hashes.map((hashed) => found.get(hashed));
     // Otherwise a key has changed meanwhile, and the result may be older than the change.
     if (changes === this.changes) {
@@ -138,6 +140,11 @@ export class ApiKeyVerifier {
       }
     }
     return keys;
+  }
+
+  private reportUnreadable({ id, expiresAt, revokedAt }: StoredApiKey): void {
+    if ([expiresAt, revokedAt].some((time) => time !== null && Number.isNaN(time.getTime())))
+      this.log.error(`API key ${id} is refused: its end or revocation cannot be read from the database.`);
   }
 
   /** Evicts the key that was looked up longest ago. Keys in use are looked up again regularly, so unused ones go first. */
@@ -156,7 +163,8 @@ function isFresh(checkedAt: number, now: number): boolean {
 
 function usableKey(key: StoredApiKey, now: number): StoredApiKey {
   if (key.revokedAt !== null) throw invalidToken(REVOKED_API_KEY);
-  if (key.expiresAt !== null && key.expiresAt.getTime() <= now) throw invalidToken(EXPIRED_API_KEY);
+  // Not `<= now`: an invalid Date must refuse the key.
+  if (key.expiresAt !== null && !(key.expiresAt.getTime() > now)) throw invalidToken(EXPIRED_API_KEY);
   return key;
 }
 

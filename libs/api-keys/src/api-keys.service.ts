@@ -34,7 +34,7 @@ const LIST: Statement = {
   name: 'api_key_list',
   text: `${SELECT} WHERE $1::text IS NULL OR client.name = $1 ORDER BY client.name, key.id`,
 };
-const EXISTS: Statement = { name: 'api_key_exists', text: 'SELECT EXISTS (SELECT FROM api_key)' };
+const EXISTS: Statement = { name: 'api_key_exists', text: 'SELECT EXISTS (SELECT FROM api_key)::text' };
 // The update changes nothing, but with DO NOTHING the statement would not return an existing client.
 const INSERT: Statement = {
   name: 'api_key_insert',
@@ -163,7 +163,7 @@ export class ApiKeysService {
     if (prefix === NO_KEY) throw new ApiKeyRequestError(`'${id}' is no API key: its client calls in another way`);
     const now = this.clock.now();
     const secret = createApiKey();
-    const expiry = expiresAt && new Date(now + expiresAt.getTime() - createdAt.getTime());
+    const expiry = expiresAt && endOf(now, createdAt, expiresAt);
     const secretParts = [displayedPrefix(secret), hashApiKey(secret)];
     const values = [id, ...secretParts, new Date(now), expiry, new Date(now + overlap)];
     const [successor] = await this.database.write<[string]>(REPLACE, values);
@@ -227,8 +227,8 @@ export class ApiKeysService {
 
   /** @internal Creates a key if the database has none, and returns its secret; otherwise undefined. */
   async createFirstKey(): Promise<string | undefined> {
-    const [hasKeys] = (await this.database.readPrimary<[boolean]>(EXISTS, []))[0] as [boolean];
-    return hasKeys ? undefined : (await this.create({ client: 'first-start' })).secret;
+    const [row] = await this.database.readPrimary<[string]>(EXISTS, []);
+    return row?.[0] !== 'false' ? undefined : (await this.create({ client: 'first-start' })).secret;
   }
 
   /** Stores a key. Returns no row, and changes no key, when one with this secret already exists. */
@@ -237,6 +237,13 @@ export class ApiKeysService {
     const values = [client, displayedPrefix(secret), hashApiKey(secret), scopes, createdAt, expiresAt ?? null];
     return this.database.write<KeyRow>(INSERT, values);
   }
+}
+
+/** The end of a key that begins now and lasts as long as another; the other's end if its lifetime is no time that a Date can hold. */
+function endOf(now: number, createdAt: Date, expiresAt: Date): Date {
+  const lifetime = expiresAt.getTime() - createdAt.getTime();
+  const end = new Date(now + lifetime);
+  return lifetime > 0 && !Number.isNaN(end.getTime()) ? end : expiresAt;
 }
 
 function checkClientName(name: string): void {

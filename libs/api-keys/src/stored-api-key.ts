@@ -1,3 +1,5 @@
+import { epochOf, timeOf } from '#postgres';
+
 /** An application that calls the service, with one or more keys. */
 export interface Client {
   readonly id: bigint;
@@ -7,7 +9,12 @@ export interface Client {
 /** The `prefix` of an entry without a key: of a client that an `Authenticator` knows. Its usage and revocation are stored here. */
 export const NO_KEY = '(no key)';
 
-/** A stored key. The secret is not stored. */
+/**
+ * A stored key. The secret is not stored.
+ *
+ * PostgreSQL's `-infinity`, and times that no Date can hold, are the first and last time that one can. A time that cannot
+ * be read is an invalid Date, never null.
+ */
 export interface StoredApiKey {
   readonly id: bigint;
   readonly client: Client;
@@ -15,7 +22,9 @@ export interface StoredApiKey {
   readonly prefix: string;
   readonly scopes: readonly string[];
   readonly createdAt: Date;
+  /** Null for a key without an end, which PostgreSQL's `infinity` is, too. */
   readonly expiresAt: Date | null;
+  /** Whatever it is, the key is revoked unless it is null. */
   readonly revokedAt: Date | null;
   readonly revokedReason: string | null;
   /** Some seconds behind, because usage is written every 5 s; null after 400 days without use. */
@@ -31,12 +40,12 @@ export type KeyRow = [
   clientId: string,
   clientName: string,
   prefix: string,
-  scopes: string[],
-  createdAt: Date,
-  expiresAt: Date | null,
-  revokedAt: Date | null,
+  scopes: string,
+  createdAt: string,
+  expiresAt: string | null,
+  revokedAt: string | null,
   revokedReason: string | null,
-  lastUsedAt: Date | null,
+  lastUsedAt: string | null,
   predecessorId: string | null,
   successorId: string | null,
 ];
@@ -46,8 +55,8 @@ const LAST_USED = `(SELECT max(last_call_at) FROM key_usage WHERE key_id = key.i
     (SELECT max(day) FROM key_usage WHERE key_id = key.id))`;
 
 /** Columns for a query that names its tables `key` and `client`. */
-export const KEY_COLUMNS = `key.id, client.id, client.name, key.prefix, key.scopes, key.created_at,
-  key.expires_at, key.revoked_at, key.revoked_reason, ${LAST_USED}, key.predecessor_id,
+export const KEY_COLUMNS = `key.id, client.id, client.name, key.prefix, to_json(key.scopes)::text, ${epochOf('key.created_at')},
+  ${epochOf('key.expires_at')}, ${epochOf('key.revoked_at')}, key.revoked_reason, ${epochOf(LAST_USED)}, key.predecessor_id,
   (SELECT successor.id FROM api_key successor WHERE successor.predecessor_id = key.id)`;
 
 /** The key of a row; further columns are ignored. */
@@ -58,13 +67,17 @@ export function toStoredApiKey(row: readonly [...KeyRow, ...unknown[]]): StoredA
     id: BigInt(id),
     client: { id: BigInt(clientId), name: clientName },
     prefix,
-    scopes,
-    createdAt,
-    expiresAt,
-    revokedAt,
+    scopes: JSON.parse(scopes) as string[],
+    createdAt: timeOf(createdAt),
+    expiresAt: expiresAt === 'Infinity' ? null : timeOrNull(expiresAt),
+    revokedAt: timeOrNull(revokedAt),
     revokedReason,
-    lastUsedAt,
+    lastUsedAt: timeOrNull(lastUsedAt),
     predecessorId: predecessorId === null ? null : BigInt(predecessorId),
     successorId: successorId === null ? null : BigInt(successorId),
   };
+}
+
+function timeOrNull(epoch: string | null): Date | null {
+  return epoch === null ? null : timeOf(epoch);
 }

@@ -1,7 +1,7 @@
 import type { ObjectLiteral, Repository } from 'typeorm';
 import type { Idempotency, IdempotencyKey, IdempotentInserts } from '#idempotency';
 import { compareInt64Texts, INT64_MAX, INT64_MIN, shared } from '#json';
-import type { Database } from '#postgres';
+import { type Database, EXACT_COMMENT } from '#postgres';
 import { Batches, type BatchLimits } from '#shared-statements';
 import { EntityStatements, type Given, type PageStatements } from './entity-statements.js';
 import { type Filters, Keyset, MAX_PAGE_SIZE, type Page, type PageQuery } from './keyset.js';
@@ -81,7 +81,10 @@ export class SharedRepository<Entity extends ObjectLiteral & { id: string }, Ite
     // `await`, here and below: an async function that returns a promise needs two more microtasks.
     if (batches) return await batches.run(request, samePage);
     const found = await this.database.readReplica((manager) => {
-      const query = manager.createQueryBuilder(this.repository.target, 'entity').limit(limit + 1);
+      const query = manager
+        .createQueryBuilder(this.repository.target, 'entity')
+        .comment(EXACT_COMMENT)
+        .limit(limit + 1);
       const parameters = Object.fromEntries(values.map((value, index) => [`value${index}`, value]));
       return this.statements
         .page(query, columns, ':firstId', (filter) => `:value${filter}`)
@@ -94,7 +97,8 @@ export class SharedRepository<Entity extends ObjectLiteral & { id: string }, Ite
   /** The row with this id, from the primary: a client must find the row it just created. */
   async find(id: bigint): Promise<Item | undefined> {
     if (this.mayShare) return await this.finds.run(id);
-    const found = await this.repository.createQueryBuilder('entity').where('entity.id = :id', { id }).getOne();
+    const query = this.repository.createQueryBuilder('entity').comment(EXACT_COMMENT);
+    const found = await query.where('entity.id = :id', { id }).getOne();
     return found === null ? undefined : this.toItem(found);
   }
 
@@ -111,7 +115,12 @@ export class SharedRepository<Entity extends ObjectLiteral & { id: string }, Ite
     if (inserts) return await (key ? inserts.once.insert(key, input, given.values) : inserts.plain.run(given.values));
     const id = await this.idempotency.once(key, input, async ({ manager }) => {
       const row = Object.fromEntries(given.columns.map(({ propertyName: name }) => [name, values[name]]));
-      const { identifiers } = await manager.insert(this.repository.target, row as never);
+      const insert = manager
+        .createQueryBuilder()
+        .insert()
+        .into(this.repository.target)
+        .values(row as never);
+      const { identifiers } = await insert.comment(EXACT_COMMENT).execute();
       return (identifiers[0] as Entity).id;
     });
     return BigInt(id);

@@ -24,7 +24,7 @@ const UNLESS_KEPT = `ON CONFLICT (client_id, key) DO UPDATE
 export const IDEMPOTENCY_STATEMENTS = {
   FIND: {
     name: 'idempotency_key_find',
-    text: `SELECT client_id, key, fingerprint, result
+    text: `SELECT client_id, key, encode(fingerprint, 'base64'), result
       FROM unnest($1::bigint[], $2::text[]) AS sent (sent_client, sent_key)
       JOIN idempotency_key ON client_id = sent_client AND key = sent_key
       WHERE created_at > now() - ${LIFETIME}`,
@@ -42,7 +42,7 @@ export const IDEMPOTENCY_STATEMENTS = {
           SELECT ctid FROM idempotency_key WHERE created_at <= now() - ${LIFETIME}
           ORDER BY created_at LIMIT ${REMOVAL_SIZE} FOR UPDATE SKIP LOCKED
         )) RETURNING client_id
-      ) SELECT count(*)::int FROM removed`,
+      ) SELECT count(*) FROM removed`,
   },
 } as const satisfies Record<string, Statement>;
 
@@ -89,12 +89,15 @@ export class IdempotencyKeyRepository {
   constructor(private readonly database: Database) {}
 
   async find(keys: readonly IdempotencyKey[]): Promise<Map<string, StoredResult>> {
-    const rows = await this.database.readPrimary<[clientId: string, key: string, fingerprint: Buffer, result: string]>(
+    const rows = await this.database.readPrimary<[clientId: string, key: string, fingerprint: string, result: string]>(
       IDEMPOTENCY_STATEMENTS.FIND,
       [keys.map(({ clientId }) => clientId), keys.map(({ value }) => value)],
     );
     return new Map(
-      rows.map(([clientId, key, fingerprint, result]) => [nameOf(clientId, key), { fingerprint, result }]),
+      rows.map(([clientId, key, fingerprint, result]) => [
+        nameOf(clientId, key),
+        { fingerprint: Buffer.from(fingerprint, 'base64'), result },
+      ]),
     );
   }
 
@@ -110,8 +113,8 @@ export class IdempotencyKeyRepository {
 
   /** Removes some expired keys, the oldest first, and returns how many. Does not wait for other instances that remove keys. */
   async removeExpired(): Promise<number> {
-    const [row] = await this.database.write<[number]>(IDEMPOTENCY_STATEMENTS.REMOVE_EXPIRED, []);
-    return (row as [number])[0];
+    const [row] = await this.database.write<[string]>(IDEMPOTENCY_STATEMENTS.REMOVE_EXPIRED, []);
+    return Number(row?.[0]);
   }
 }
 

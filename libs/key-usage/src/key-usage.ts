@@ -1,5 +1,5 @@
 import { Injectable, Logger, type OnApplicationBootstrap, type OnApplicationShutdown } from '@nestjs/common';
-import { Database, isOutcomeUnknown, type Statement } from '#postgres';
+import { Database, epochOf, isOutcomeUnknown, type Statement, timeOf } from '#postgres';
 import { Clock } from '#runtime';
 
 /** Time in ms between two writes. A crash loses the calls of this time. */
@@ -41,7 +41,7 @@ const REMOVAL_SIZE = 1_000;
 /** Longest stored `User-Agent` in characters; a longer one is cut. */
 const MAX_USER_AGENT_LENGTH = 200;
 
-type Row = [name: string, calls: string, lastCallAt: Date, lastUserAgent: string | null];
+type Row = [name: string, calls: string, lastCallAt: string, lastUserAgent: string | null];
 
 // Several instances update the same rows. The statement locks its rows in the order of their key, so two instances
 // cannot deadlock. Usage of a deleted key is dropped.
@@ -59,7 +59,7 @@ const ADD: Statement = {
 };
 const SUM_BY_CLIENT: Statement = {
   name: 'key_usage_sum_by_client',
-  text: `SELECT client.name, sum(calls)::bigint, max(last_call_at),
+  text: `SELECT client.name, sum(calls)::bigint, ${epochOf('max(last_call_at)')},
       (array_agg(last_user_agent ORDER BY last_call_at DESC))[1]
     FROM key_usage JOIN api_key ON api_key.id = key_id JOIN client ON client.id = client_id
     WHERE operation = $1 AND day > $2::date - $3::int AND day <= $2::date
@@ -71,9 +71,13 @@ const DELETE_BEFORE: Statement = {
       DELETE FROM key_usage
       WHERE ctid = ANY (ARRAY(SELECT ctid FROM key_usage WHERE day < $1::date LIMIT ${REMOVAL_SIZE})) RETURNING 1
     )
-    SELECT count(*)::int FROM deleted`,
+    SELECT count(*) FROM deleted`,
 };
-const FIRST_DAY: Statement = { name: 'key_usage_first_day', text: 'SELECT min(day)::text FROM key_usage' };
+// As days since 1970-01-01: the text of a date depends on DateStyle.
+const FIRST_DAY: Statement = {
+  name: 'key_usage_first_day',
+  text: `SELECT (min(day) - date '1970-01-01')::bigint FROM key_usage`,
+};
 
 /** The statements that run in the background, for the test of their query plans. */
 export const KEY_USAGE_STATEMENTS = { ADD, DELETE_BEFORE } as const satisfies Record<string, Statement>;
@@ -157,7 +161,7 @@ export class KeyUsage implements OnApplicationBootstrap, OnApplicationShutdown {
     await this.database.write(ADD, [
       records.map(({ keyId }) => keyId),
       records.map(({ operation }) => operation),
-      records.map(({ day }) => new Date(day * DAY_MS).toISOString().slice(0, 10)),
+      records.map(({ day }) => isoDay(day)),
       records.map(({ calls }) => calls),
       records.map(({ lastCallAt }) => new Date(lastCallAt)),
       records.map(({ userAgent }) => userAgent?.slice(0, MAX_USER_AGENT_LENGTH) ?? null),
@@ -170,19 +174,25 @@ export class KeyUsage implements OnApplicationBootstrap, OnApplicationShutdown {
     return new Map(
       rows.map(([name, calls, lastCallAt, lastUserAgent]) => [
         name,
-        { calls: BigInt(calls), lastCallAt, lastUserAgent },
+        { calls: BigInt(calls), lastCallAt: timeOf(lastCallAt), lastUserAgent },
       ]),
     );
   }
 
   async deleteBefore(day: string): Promise<number> {
-    const [row] = await this.database.write<[number]>(DELETE_BEFORE, [day]);
-    return (row as [number])[0];
+    const [row] = await this.database.write<[string]>(DELETE_BEFORE, [day]);
+    return Number(row?.[0]);
   }
 
   /** The first day with usage of any operation; null without usage. */
   async firstDay(): Promise<string | null> {
     const [row] = await this.database.readPrimary<[string | null]>(FIRST_DAY, []);
-    return (row as [string | null])[0];
+    const [day] = row as [string | null];
+    return day === null ? null : isoDay(Number(day));
   }
+}
+
+/** The date of a number of days since 1970-01-01. */
+function isoDay(day: number): string {
+  return new Date(day * DAY_MS).toISOString().slice(0, 10);
 }

@@ -3,12 +3,14 @@ import pg from 'pg';
 import { StartupError } from '#errors';
 import { product } from '#settings';
 import { directly, isDirect, type PostgresConfig } from './connection-settings.js';
+import { UnusableDatabase } from './connections/connection-errors.js';
+import { prepareSession } from './connections/session.js';
 
 const RETRY_MS = 500;
 
 /** Failures that end by themselves: no response, a broken connection, PostgreSQL starts, stops or is full. */
 const AWAY_CODES = /^(E(CONN|TIMEDOUT|HOST|NET|AI_AGAIN|PIPE)|ENOTFOUND$|ENOENT$|57P0|53300$)/;
-const AWAY_MESSAGES = /^(Connection terminated|timeout expired)/;
+const AWAY_MESSAGES = /^(Connection terminated|timeout expired|Query read timeout)/;
 
 /** pg's message when PostgreSQL asks for a password by SCRAM, and there is none. */
 const NO_PASSWORD = /client password must be a /;
@@ -16,8 +18,8 @@ const NO_PASSWORD = /client password must be a /;
 class DatabaseAway extends StartupError {}
 
 /**
- * Connects to the primary. Without this check a start would fail with an error of the pool, which does not name the wrong
- * setting. Replicas are not connected to, because the service must start without them.
+ * Connects to the primary, and prepares a session. Without this check a start would fail with an error of the pool, which does not
+ * name the wrong setting. Replicas are not connected to, because the service must start without them.
  *
  * Waits for an unreachable database, such as during a failover, and prints the reason on standard error.
  *
@@ -56,6 +58,7 @@ async function checkPrimary(url: string, config: PostgresConfig): Promise<void> 
     // An 'error' event without a listener would end the process; `connect` rejects with the same error.
     client.on('error', () => undefined);
     await client.connect();
+    await prepareSession(client, isDirect(config));
   } catch (error) {
     const Fault = isAway(error as Error) ? DatabaseAway : StartupError;
     throw new Fault(`${setting}: ${connectionAdvice(error as Error, client)}`);
@@ -84,6 +87,7 @@ function connectionAdvice(error: NodeJS.ErrnoException, client: pg.Client): stri
   if (isOfFile(error)) {
     return `its file '${error.path}' cannot be read (${error.code}). Correct its path or rights.`;
   }
+  if (error instanceof UnusableDatabase) return error.message;
   const { user, database, password } = client;
   const host = client.host.startsWith('/') ? `socket ${client.host}` : `${client.host}:${client.port}`;
   const reason = (error.message || error.code || 'no reason given').split('\n')[0] as string;

@@ -1,7 +1,8 @@
-import type { ClientBase, PoolConfig } from 'pg';
+import type { ClientBase } from 'pg';
 import { destroySocket } from '#internals';
 import { type Config, flag, integer, limit, milliseconds, optional, product, type SettingsOf } from '#settings';
 import type { ServicePoolOptions } from './connections/service-pool.js';
+import { prepareSession } from './connections/session.js';
 import { parseDatabaseUri, POSTGRESQL_URI } from './database-uri.js';
 
 export const DATABASE_SETTINGS = {
@@ -97,8 +98,8 @@ const ANSWER_GRACE_MS = 1_000;
 /**
  * Settings of every pooled connection to a PostgreSQL server, primary or replica.
  *
- * The limits of each new connection are set by a statement, because poolers refuse or ignore start-up parameters. Other settings
- * of PostgreSQL keep the server's values for our role and database. One of them is `jit`: it stays on, so statements must have
+ * The limits of each new connection, and what `prepareSession` needs, are set by a statement, because poolers refuse or ignore
+ * start-up parameters. Other settings of PostgreSQL keep the server's values for our role and database. One of them is `jit`: it stays on, so statements must have
  * low cost estimates, for which PostgreSQL does not compile them.
  *
  * A pooler without a free session accepts the connection, and its first statement waits. So requests wait for a saturated
@@ -119,9 +120,11 @@ export function serverConnectionSettings(
   const all = {
     statement_timeout: statementTimeoutMs,
     idle_in_transaction_session_timeout: IDLE_TIMEOUT_MS,
+    // `statement_timeout` bounds the wait for a lock, and the pool closes unused connections.
+    lock_timeout: 0,
+    idle_session_timeout: 0,
     ...limits,
   };
-  const sets = Object.entries(all).map(([name, ms]) => `set_config('${name}', '${ms}', false)`);
   const late = `timeout exceeded: no session of PostgreSQL within ${timeoutMs} ms`;
   return {
     connectionString: uri,
@@ -133,7 +136,7 @@ export function serverConnectionSettings(
     maxLifetimeSeconds: config.databaseConnectionMaxAgeMs / 1_000,
     onConnect: async (client: ClientBase): Promise<void> => {
       const timer = setTimeout(() => destroySocket(client, new Error(late)), timeoutMs);
-      await client.query(`SELECT ${isOwnSession ? sets.join() : ''}`).finally(() => clearTimeout(timer));
+      await prepareSession(client, isOwnSession, all).finally(() => clearTimeout(timer));
     },
   };
 }
@@ -142,9 +145,10 @@ export function serverConnectionSettings(
  * Settings of the one connection to the embedded engine, which has one session. The connection stays open while it is
  * idle, because the engine would reset its session for the next one. No time limit applies to its statements.
  */
-export function embeddedConnectionSettings(config: PostgresConfig): PoolConfig {
+export function embeddedConnectionSettings(config: PostgresConfig): ServicePoolOptions {
   return {
     max: 1,
+    onConnect: (client) => prepareSession(client, true),
     connectionTimeoutMillis: config.acquireTimeoutMs,
     idleTimeoutMillis: 0,
     user: 'postgres',

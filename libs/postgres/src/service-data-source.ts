@@ -10,6 +10,7 @@ import {
 import { type PostgresDriver, PostgresQueryRunner, unansweredStatement } from '#internals';
 import { asUnavailable, isConnectionFailure } from './connections/connection-errors.js';
 import type { ServicePool } from './connections/service-pool.js';
+import { EXACT } from './statements/statement.js';
 
 /** A data source whose connection failures surface as ApiError. It owns the embedded engine: `destroy` closes both. */
 export class ServiceDataSource extends DataSource {
@@ -122,6 +123,7 @@ class ServiceQueryRunner extends PostgresQueryRunner {
    * SELECT of TypeORM itself, which asks for a structured result, reads for certain: others may call a function.
    */
   private mayChange(text: string, isStructured = false): boolean {
-    return text === 'COMMIT' || !(this.isTransactionActive || (isStructured && text.startsWith('SELECT ')));
+    const isSelect = text.startsWith('SELECT ') || text.startsWith(`${EXACT}SELECT `);
+    return text === 'COMMIT' || !(this.isTransactionActive || (isStructured && isSelect));
   }
 }

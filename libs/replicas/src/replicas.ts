@@ -94,7 +94,7 @@ const POSITION: Statement = {
 // only roles with pg_read_all_stats see. None of them is ahead of the timeline that the replica follows.
 const ORIGIN: Statement = {
   name: '',
-  text: `SELECT pg_is_in_recovery(), system_identifier || '/' || current_database() || '/' ||
+  text: `SELECT pg_is_in_recovery()::text, system_identifier || '/' || current_database() || '/' ||
       upper(lpad(to_hex(greatest(timeline_id, min_recovery_end_timeline,
         (SELECT received_tli FROM pg_stat_wal_receiver))), 8, '0'))
     FROM pg_control_system(), pg_control_checkpoint(), pg_control_recovery()`,
@@ -102,7 +102,7 @@ const ORIGIN: Statement = {
 
 const HAS_REPLAYED: Statement = {
   name: 'replica_has_replayed',
-  text: 'SELECT pg_is_in_recovery(), pg_last_wal_replay_lsn() >= $1::pg_lsn',
+  text: 'SELECT pg_is_in_recovery()::text, (pg_last_wal_replay_lsn() >= $1::pg_lsn)::text',
 };
 
 /** A replica cannot serve reads. The message is the reason, for the log. */
@@ -293,10 +293,10 @@ class Replica {
   /** @throws NotUsable when the connection's server is no standby of the primary */
   private async hasReplayed(client: ClientBase, { lsn, origin }: Position): Promise<boolean> {
     const deadline = performance.now() + REPLAY_MS;
-    const ask = async (statement: Statement, values: unknown[]): Promise<unknown> => {
-      const [row] = await this.statements.execute<[boolean, unknown]>(client, statement, values);
-      const [isStandby, answer] = row as [boolean, unknown];
-      if (!isStandby) throw new NotUsable('it is no standby');
+    const ask = async (statement: Statement, values: unknown[]): Promise<string> => {
+      const [row] = await this.statements.execute<[string, string]>(client, statement, values);
+      const [isStandby, answer] = row as [string, string];
+      if (isStandby !== 'true') throw new NotUsable('it is no standby');
       return answer;
     };
     if (this.origins.get(client) !== origin) {
@@ -306,7 +306,7 @@ class Replica {
       this.origins.set(client, origin);
     }
     for (;;) {
-      if ((await ask(HAS_REPLAYED, [lsn])) === true) return true;
+      if ((await ask(HAS_REPLAYED, [lsn])) === 'true') return true;
       if (performance.now() >= deadline) return false;
       await sleep(REPLAY_INTERVAL_MS);
     }

@@ -2,6 +2,7 @@ import { createHash, randomBytes } from 'node:crypto';
 import pg from 'pg';
 import type { DataSource, QueryRunner } from 'typeorm';
 import { StartupError } from '#errors';
+import { EXACT } from '#postgres';
 import { product } from '#settings';
 
 /*
@@ -25,24 +26,28 @@ const FETCH_ROWS = 500;
  * Settings for texts of values that every PostgreSQL server reads alike, without time limits: a reader that pauses would end
  * the transaction. With `row_security` off, PostgreSQL refuses to read a table of which it would hide rows.
  */
-const SETTINGS = `
+const SETTINGS = `${EXACT}
   SELECT set_config(name, value, true) FROM pg_settings JOIN (VALUES
     ('statement_timeout', '0'), ('transaction_timeout', '0'), ('idle_in_transaction_session_timeout', '0'),
     ('datestyle', 'ISO'), ('intervalstyle', 'postgres'), ('timezone', 'UTC'), ('extra_float_digits', '3'),
-    ('bytea_output', 'hex'), ('row_security', 'off'), ('synchronize_seqscans', 'off')) AS wanted (parameter, value)
+    ('bytea_output', 'hex'), ('row_security', 'off'), ('synchronize_seqscans', 'off'),
+    ('standard_conforming_strings', 'on')) AS wanted (parameter, value)
   ON lower(name) = parameter`;
 
-/** Objects in all schemas but PostgreSQL's own, except those of extensions. */
-const OURS = `c.relnamespace::regnamespace::text !~ '^(pg_|information_schema$)' AND NOT EXISTS (
+/**
+ * Objects in all schemas but PostgreSQL's own, except those of extensions. Not by the text of a `regnamespace`, which has quotes with
+ * `quote_all_identifiers`.
+ */
+const OURS = `(SELECT nspname FROM pg_namespace n WHERE n.oid = c.relnamespace) !~ '^(pg_|information_schema$)' AND NOT EXISTS (
   SELECT FROM pg_depend WHERE classid = 'pg_class'::regclass AND objid = c.oid AND deptype = 'e')`;
 
 /**
  * All tables but those that migrations write themselves. PostgreSQL computes generated columns again. ONLY excludes tables that inherit from
  * the table, which are listed themselves.
  */
-const TABLES = `
+const TABLES = `${EXACT}
   SELECT c.oid::regclass::text AS name, CASE relkind WHEN 'p' THEN '' ELSE 'ONLY ' END || c.oid::regclass AS source,
-    json_agg(quote_ident(attname) ORDER BY attnum) AS columns
+    json_agg(quote_ident(attname) ORDER BY attnum)::text AS columns
   FROM pg_class c JOIN pg_attribute ON attrelid = c.oid AND attnum > 0 AND NOT attisdropped AND attgenerated = ''
   WHERE relkind IN ('r', 'p') AND NOT relispartition AND relname NOT IN ('schema_migration', 'typeorm_metadata') AND ${OURS}
   GROUP BY c.oid, relkind ORDER BY c.oid::regclass::text COLLATE "C"`;
@@ -51,7 +56,7 @@ const TABLES = `
  * Statements before and after the rows. Rows may refer to later rows, so foreign keys are checked at the end. The effects of
  * triggers are in the export. `setval` is not transactional: RESTART gives the sequence a new file first, which a rollback removes.
  */
-const AROUND = `
+const AROUND = `${EXACT}
   SELECT format('ALTER TABLE %s DROP CONSTRAINT %I;', c.oid::regclass, conname) AS before,
     format('ALTER TABLE %s ADD CONSTRAINT %I %s;', c.oid::regclass, conname, pg_get_constraintdef(k.oid)) AS after
   FROM pg_constraint k JOIN pg_class c ON c.oid = conrelid WHERE contype = 'f' AND conparentid = 0 AND ${OURS}
@@ -100,7 +105,8 @@ export async function exportDatabase(
   try {
     await queryRunner.startTransaction('REPEATABLE READ');
     await queryRunner.query(SETTINGS);
-    const tables = (await queryRunner.query(TABLES)) as Table[];
+    const found = (await queryRunner.query(TABLES)) as (Omit<Table, 'columns'> & { columns: string })[];
+    const tables = found.map((table): Table => ({ ...table, columns: JSON.parse(table.columns) as string[] }));
     if (tables.length === 0) throw new StartupError('The database has no schema, so there is nothing to export.');
     const [head, end] = await scriptAround(queryRunner, tables, service);
     const hold = sharesConnection ? 'WITH HOLD' : '';
@@ -114,7 +120,7 @@ export async function exportDatabase(
     // Each table has two lines beside its rows.
     let rows = -2 * tables.length;
     for (;;) {
-      const lines = await runner.query<{ line: string }[]>(`FETCH ${FETCH_ROWS} FROM ${cursor}`);
+      const lines = await runner.query<{ line: string }[]>(`${EXACT}FETCH ${FETCH_ROWS} FROM ${cursor}`);
       if (lines.length === 0) break;
       rows += lines.length;
       await writeLines(lines.map(({ line }) => line));
@@ -141,7 +147,7 @@ function copy({ name, source, columns }: Table): string {
 }
 
 async function scriptAround(queryRunner: QueryRunner, tables: Table[], service: string): Promise<[string[], string[]]> {
-  const migrations = (await queryRunner.query('SELECT name FROM schema_migration')) as { name: string }[];
+  const migrations = (await queryRunner.query(`${EXACT}SELECT name FROM schema_migration`)) as { name: string }[];
   const around = (await queryRunner.query(AROUND)) as { before: string; after: string }[];
   const names = tables.map(({ name }) => name).join(', ');
   const filled = tables.map(({ name }) => `(${pg.escapeLiteral(name)}, EXISTS (SELECT FROM ${name}))`).join(', ');
@@ -149,7 +155,7 @@ async function scriptAround(queryRunner: QueryRunner, tables: Table[], service: 
   const head = [
     `${exportHeader()}format ${EXPORT_FORMAT}, ${new Date().toISOString()}, service ${service}`,
     'BEGIN;',
-    `SET LOCAL client_encoding = 'UTF8'; SET LOCAL intervalstyle = 'postgres';`,
+    `SET LOCAL client_encoding = 'UTF8'; SET LOCAL datestyle = 'ISO'; SET LOCAL intervalstyle = 'postgres'; SET LOCAL array_nulls = on; SET LOCAL standard_conforming_strings = on;`,
     `SELECT set_config(name, '0', true) FROM pg_settings WHERE name ~ '^(statement|transaction|idle_in_transaction_session)_timeout$';`,
     `LOCK TABLE ${names} IN ACCESS EXCLUSIVE MODE;`,
     refuseIfAny(

@@ -3,7 +3,7 @@ import type { ClientBase, Connection } from 'pg';
 import { serialize } from 'pg-protocol';
 import type { DataSource, QueryRunner } from 'typeorm';
 import { ApiError, StartupError } from '#errors';
-import { withSchemaLock } from '#postgres';
+import { EXACT, withSchemaLock } from '#postgres';
 import { CHECKSUM, EXPORT_FORMAT, exportHeader } from './export.js';
 
 const COPY_CHARACTERS = 256 * 1024;
@@ -72,7 +72,7 @@ async function runScript(queryRunner: QueryRunner, source: AsyncIterable<Buffer>
     } else if (line.startsWith('COPY ')) {
       copy = line;
     } else if (!NOT_RUN.test(line)) {
-      await queryRunner.query(line);
+      await queryRunner.query(EXACT + line);
     }
   }
   if (checksum === undefined) throw damaged('it ends too early');

@@ -41,22 +41,29 @@ interface DatabaseFailure extends Error {
   readonly code?: unknown;
   readonly syscall?: unknown;
   readonly severity?: unknown;
+  /** PostgreSQL's function that reported the error. */
+  readonly routine?: unknown;
   /** The pg error that a TypeORM error wraps. */
   readonly driverError?: DatabaseFailure;
 }
 
+/** A database, or a session of it, on which the service would lose or misread data. The message names the remedy. */
+export class UnusableDatabase extends Error {}
+
 /** Whether an error means that the database is unreachable, overloaded or read-only. The connection should be closed. */
 export function isConnectionFailure(error: unknown): error is Error {
   if (!(error instanceof Error)) return false;
+  if (error instanceof UnusableDatabase) return true;
   const failure = failureOf(error);
-  const { code, syscall, message } = failure;
+  const { code, syscall, message, routine } = failure;
   if (typeof code !== 'string') return MESSAGES.test(message);
   return (
     (typeof syscall === 'string' && SOCKET_CALLS.has(syscall)) ||
     NETWORK_ERRORS.test(code) ||
     SQLSTATES.test(code) ||
-    // The database is closed to connections (ALLOW_CONNECTIONS false). The code alone has other meanings too.
-    (code === '55000' && message.includes('not currently accepting connections'))
+    // The database is closed to connections (ALLOW_CONNECTIONS false). The code alone has other meanings, too, and the message
+    // is in the language of the server.
+    (code === '55000' && routine === 'CheckMyDatabase')
   );
 }
 

@@ -2,6 +2,7 @@ import { AsyncLocalStorage } from 'node:async_hooks';
 import pg, { type ClientBase, type PoolClient, type PoolConfig } from 'pg';
 import { tooManyWaiting } from '#errors';
 import { collectParameters, destroySocket, unansweredStatement } from '#internals';
+import { EXACT, exactly } from '../statements/statement.js';
 import { unavailable } from './connection-errors.js';
 
 /** Largest number of callers that wait for a connection of a pool. One more is refused at once. */
@@ -11,7 +12,7 @@ const MAX_WAITING = 1_000;
 const WATCH_MS = 250;
 
 /** The commits of this role, of every process, that have waited for a synchronous standby for over a second. */
-const STANDBY_WAITS = `SELECT count(*)::int FROM pg_stat_activity
+const STANDBY_WAITS = `${EXACT}SELECT count(*) FROM pg_stat_activity
   WHERE usename = current_user AND wait_event = 'SyncRep' AND state_change < now() - interval '1 second'`;
 
 const INSIDE_TRANSACTION =
@@ -69,6 +70,10 @@ export class ServicePool extends pg.Pool {
         this.once('end', () => clients.delete(this));
         // Statements fail with the error anyway, and pg-pool replaces idle connections.
         this.on('error', () => undefined);
+      }
+
+      override query(query: unknown, ...others: unknown[]): never {
+        return super.query(exactly(query) as string, ...(others as [])) as unknown as never;
       }
     }
     super({ ...options, Client: connectable(PooledClient) });
@@ -166,11 +171,11 @@ export class ServicePool extends pg.Pool {
   }
 
   private async countStandbyWaits(): Promise<void> {
-    const [row] = await this.query<{ count: number }>(STANDBY_WAITS).then(
+    const [row] = await this.query<{ count: string }>(STANDBY_WAITS).then(
       ({ rows }) => rows,
       () => [],
     );
-    if (row !== undefined) this.unanswered = Math.min(this.unanswered, row.count);
+    if (row !== undefined) this.unanswered = Math.min(this.unanswered, Number(row.count));
   }
 
   private closeLate(answerTimeoutMs: number): void {

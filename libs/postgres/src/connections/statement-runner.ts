@@ -3,21 +3,35 @@ import type { Execute, Statement } from '../statements/statement.js';
 import { asUnavailable, isConnectionFailure, mayBeStale } from './connection-errors.js';
 import type { ServicePool } from './service-pool.js';
 
+/** SQLSTATE of a statement that PostgreSQL has undone because of a concurrent one. */
+const NOT_SERIALIZABLE = '40001';
+
+/** Largest number of attempts of such a statement, which has had no effect. */
+const MAX_ATTEMPTS = 20;
+
 export class StatementRunner {
   constructor(
     private readonly pool: ServicePool,
     readonly execute: Execute,
   ) {}
 
-  /** @throws ApiError UNAVAILABLE, which says whether the change may have been made; any error of PostgreSQL */
+  /**
+   * Repeats a statement that PostgreSQL undoes for a concurrent one, as it does where `default_transaction_isolation` of the role is not
+   * `read committed`.
+   *
+   * @throws ApiError UNAVAILABLE, which says whether the change may have been made; any error of PostgreSQL
+   */
   async run<Row extends unknown[]>(statement: Statement, values: readonly unknown[], isChange = false): Promise<Row[]> {
-    let isSent = false;
-    try {
-      const client = await this.pool.connect();
-      isSent = true;
-      return await this.runOn<Row>(client, statement, values, isChange);
-    } catch (error) {
-      throw asUnavailable(error, isSent && isChange);
+    for (let attempt = 1; ; attempt++) {
+      let isSent = false;
+      try {
+        const client = await this.pool.connect();
+        isSent = true;
+        return await this.runOn<Row>(client, statement, values, isChange);
+      } catch (error) {
+        if ((error as { code?: unknown }).code === NOT_SERIALIZABLE && attempt < MAX_ATTEMPTS) continue;
+        throw asUnavailable(error, isSent && isChange);
+      }
     }
   }
 

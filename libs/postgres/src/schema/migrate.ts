@@ -1,6 +1,7 @@
 import type { DataSource, QueryRunner } from 'typeorm';
 import { ApiError, StartupError } from '#errors';
 import { databaseFault, isOutcomeUnknown } from '../connections/connection-errors.js';
+import { EXACT } from '../statements/statement.js';
 import {
   appliedMigrations,
   foreignSchema,
@@ -40,9 +41,9 @@ const CREATE_METADATA = `
 const RECORD = 'INSERT INTO schema_migration (timestamp, name, backward_compatible) VALUES ($1, $2, $3)';
 
 /** Indexes of tables outside the system's schemas; an index of a partitioned table is invalid until its parts are attached. */
-const INVALID_INDEXES = `
+const INVALID_INDEXES = `${EXACT}
   SELECT indexrelid::regclass::text AS name FROM pg_index JOIN pg_class c ON c.oid = indexrelid
-  WHERE NOT indisvalid AND relkind = 'i' AND relnamespace::regnamespace::text !~ '^(pg_|information_schema$)' ORDER BY 1`;
+  WHERE NOT indisvalid AND relkind = 'i' AND (SELECT nspname FROM pg_namespace n WHERE n.oid = relnamespace) !~ '^(pg_|information_schema$)' ORDER BY 1`;
 
 /** Takes a line for the operator while the schema changes. */
 export type Report = (line: string) => void;

@@ -1,6 +1,7 @@
 import type { DataSource, MigrationInterface, QueryRunner } from 'typeorm';
 import { StartupError } from '#errors';
 import { product } from '#settings';
+import { epochOf, EXACT, timeOf } from '../statements/statement.js';
 
 /** A migration as a file in `migrations/` declares it. */
 export interface Migration extends MigrationInterface {
@@ -23,10 +24,10 @@ export interface MigrationStatus {
 }
 
 /** Whether the history of migrations exists, and has our columns. */
-const HISTORY = `
-  SELECT history IS NOT NULL AS exists, 5 = (
+const HISTORY = `${EXACT}
+  SELECT CASE WHEN history IS NULL THEN 'missing' WHEN 5 = (
     SELECT count(*) FROM pg_attribute WHERE attrelid = history AND NOT attisdropped
-    AND attname IN ('id', 'timestamp', 'name', 'applied_at', 'backward_compatible')) AS "isOurs"
+    AND attname IN ('id', 'timestamp', 'name', 'applied_at', 'backward_compatible')) THEN 'ours' ELSE 'foreign' END AS state
   FROM (SELECT to_regclass('schema_migration') AS history) search`;
 
 /**
@@ -39,18 +40,20 @@ export async function migrationStatus(dataSource: DataSource, own?: QueryRunner)
   const queryRunner = own ?? dataSource.createQueryRunner('master');
   try {
     const [known, applied] = [knownMigrations(dataSource), await appliedMigrations(queryRunner)];
-    // TypeORM requires that a name ends with its Unix time in ms, 13 digits.
-    return [...new Set([...known.keys(), ...applied.keys()])]
-      .sort((a, b) => Number(a.slice(-13)) - Number(b.slice(-13)))
-      .map((name) => ({
-        name,
-        appliedAt: applied.get(name)?.appliedAt,
-        isKnown: known.has(name),
-        backwardCompatible: (applied.get(name) ?? known.get(name))?.backwardCompatible === true,
-      }));
+    return [...new Set([...known.keys(), ...applied.keys()])].sort(byTime).map((name) => ({
+      name,
+      appliedAt: applied.get(name)?.appliedAt,
+      isKnown: known.has(name),
+      backwardCompatible: (applied.get(name) ?? known.get(name))?.backwardCompatible === true,
+    }));
   } finally {
     if (own === undefined) await queryRunner.release();
   }
+}
+
+/** Each name ends with its Unix time in ms, 13 digits. */
+function byTime(one: string, other: string): number {
+  return Number(one.slice(-13)) - Number(other.slice(-13));
 }
 
 /**
@@ -88,12 +91,17 @@ function missingNames(status: readonly MigrationStatus[]): string[] {
 /**
  * The migrations of this version by name.
  *
- * @throws StartupError for a migration that does not declare `backwardCompatible`
+ * @throws StartupError for a migration without a time in its name, with the name of another, or that does not declare
+ * `backwardCompatible`
  */
 export function knownMigrations(dataSource: DataSource): Map<string, Migration> {
   const known = new Map<string, Migration>();
   for (const migration of dataSource.migrations as Migration[]) {
     const name = migration.name ?? migration.constructor.name;
+    if (!/\d{13}$/.test(name)) {
+      throw new StartupError(`The class name of migration ${name} must end with its Unix time in ms, 13 digits.`);
+    }
+    if (known.has(name)) throw new StartupError(`There are two migrations with the name ${name}.`);
     if (typeof migration.backwardCompatible !== 'boolean') {
       throw new StartupError(
         `Migration ${name} does not say whether earlier versions may run on its schema. ` +
@@ -111,18 +119,23 @@ export async function appliedMigrations(
 ): Promise<Map<string, Omit<MigrationStatus, 'isKnown'>>> {
   // Structured results: these read for certain (see `ServiceQueryRunner`).
   const { records: found } = await queryRunner.query(HISTORY, [], true);
-  const [{ exists, isOurs }] = found as [{ exists: boolean; isOurs: boolean }];
-  if (!exists) return new Map();
-  if (!isOurs) {
+  const [{ state }] = found as [{ state: 'missing' | 'foreign' | 'ours' }];
+  if (state === 'missing') return new Map();
+  if (state === 'foreign') {
     throw new StartupError(
       'The database has a table schema_migration of another application. Set the database to another one, ' +
         'or the search_path of its roles to a schema of its own.',
     );
   }
   const { records } = await queryRunner.query(
-    `SELECT name, applied_at AS "appliedAt", backward_compatible AS "backwardCompatible" FROM schema_migration ORDER BY id`,
+    `${EXACT}SELECT name, ${epochOf('applied_at')} AS epoch, backward_compatible::text AS compatible FROM schema_migration ORDER BY id`,
     [],
     true,
   );
-  return new Map((records as MigrationStatus[]).map((migration) => [migration.name, migration]));
+  return new Map(
+    (records as Record<'name' | 'epoch' | 'compatible', string>[]).map(({ name, epoch, compatible }) => [
+      name,
+      { name, appliedAt: timeOf(epoch), backwardCompatible: compatible === 'true' },
+    ]),
+  );
 }

@@ -2,6 +2,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import type { DataSource, QueryRunner } from 'typeorm';
 import { StartupError } from '#errors';
 import { onStopSignal } from '#runtime';
+import { EXACT } from '../statements/statement.js';
 
 /** Longest time in ms that a process waits while another process changes the schema. */
 const SCHEMA_LOCK_TIMEOUT_MS = 60_000;
@@ -19,7 +20,7 @@ const LOCK_KEY = '8099007544119226981';
 /** The limits of the session while the schema changes, in ms; 0 is none. PostgreSQL 17 and later have `transaction_timeout`. */
 const LIMITS = { statement_timeout: 0, transaction_timeout: 0, lock_timeout: LOCK_TIMEOUT_MS };
 
-const SET_LIMITS = `
+const SET_LIMITS = `${EXACT}
   SELECT set_config(name, limits ->> name, false) FROM pg_settings, (SELECT $1::json) l (limits)
   WHERE limits ->> name IS NOT NULL`;
 
@@ -27,9 +28,9 @@ const SET_LIMITS = `
 const WATCH_CLIENT = `SET client_connection_check_interval = '1s'`;
 
 /** The process of a server that serves the session; none for the embedded engine, which ends with this process. */
-async function serverProcess(through: DataSource | QueryRunner): Promise<number | undefined> {
-  const query = `SELECT pid FROM pg_stat_activity WHERE pid = pg_backend_pid() AND backend_type = 'client backend'`;
-  return ((await through.query(query)) as { pid: number }[])[0]?.pid;
+async function serverProcess(through: DataSource | QueryRunner): Promise<string | undefined> {
+  const query = `${EXACT}SELECT pid::text FROM pg_stat_activity WHERE pid = pg_backend_pid() AND backend_type = 'client backend'`;
+  return ((await through.query(query)) as { pid: string }[])[0]?.pid;
 }
 
 /**
@@ -55,7 +56,7 @@ export async function withSchemaLock<T>(
       }
       const stop = (): void => {
         isStopping = true;
-        dataSource.query('SELECT pg_terminate_backend($1, 60000)', [pid]).catch(() => undefined);
+        dataSource.query(`${EXACT}SELECT pg_terminate_backend($1, 60000)::text`, [pid]).catch(() => undefined);
       };
       forgetSignals = onStopSignal(stop, () => process.exit(1));
     }
@@ -68,7 +69,7 @@ export async function withSchemaLock<T>(
       if (isStopping) throw new StartupError('A signal has ended the change of the schema. What is complete is kept.');
       return result;
     } finally {
-      await queryRunner.query(`SELECT pg_advisory_unlock(${LOCK_KEY})`).catch(() => undefined);
+      await queryRunner.query(`${EXACT}SELECT pg_advisory_unlock(${LOCK_KEY})::text`).catch(() => undefined);
       // The embedded engine serves requests with this session; those to a server are closed after the work.
       await queryRunner.query('RESET lock_timeout').catch(() => undefined);
     }
@@ -83,9 +84,9 @@ async function acquireSchemaLock(queryRunner: QueryRunner): Promise<void> {
   // Polls, because a statement that waits for the lock would block CREATE INDEX CONCURRENTLY in the process that holds it:
   // a deadlock.
   while (Date.now() < deadline) {
-    const query = `SELECT pg_try_advisory_lock(${LOCK_KEY}) AS acquired`;
-    const [{ acquired }] = (await queryRunner.query(query)) as [{ acquired: boolean }];
-    if (acquired) return;
+    const query = `${EXACT}SELECT pg_try_advisory_lock(${LOCK_KEY})::text AS acquired`;
+    const [{ acquired }] = (await queryRunner.query(query)) as [{ acquired: string }];
+    if (acquired === 'true') return;
     await sleep(SCHEMA_LOCK_POLL_MS);
   }
   throw new StartupError(

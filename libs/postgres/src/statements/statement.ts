@@ -12,6 +12,9 @@ export interface Statement {
 /**
  * Executes a statement on a client. Rows are arrays of columns; bigint columns are exact strings. Rejects with the error of
  * PostgreSQL or of the connection.
+ *
+ * Statements of the platform return bigints and texts only: all other types have parsers that are global, which modules
+ * may replace (`pg.types.setTypeParser`), and texts that depend on settings of the session.
  */
 export type Execute = <Row extends unknown[]>(
   client: ClientBase,
@@ -34,10 +37,41 @@ export function columnParserOf(type: number): ColumnParser {
   return TEXT_TYPES.has(type) || type >= FIRST_USER_TYPE ? undefined : (pg.types.getTypeParser(type) as ColumnParser);
 }
 
-const TYPES: pg.CustomTypesConfig = {
+/** For pg's own query class. */
+const EXACT_TYPES: pg.CustomTypesConfig = {
   getTypeParser: ((type: number) =>
     columnParserOf(type) ?? ((text: string) => text)) as pg.CustomTypesConfig['getTypeParser'],
 };
+
+/** The comment, in TypeORM's query builders, of a statement of the platform: see {@link EXACT}. */
+export const EXACT_COMMENT = 'exact';
+
+/**
+ * The beginning of a statement that the platform runs through TypeORM. Its bigints and texts are exact strings, as those of
+ * `Execute` are; without it they come as global parsers make them.
+ */
+export const EXACT = `/* ${EXACT_COMMENT} */ `;
+
+/** What a client executes for a statement without parsers of its own, as TypeORM sends them. */
+export function exactly(query: unknown): unknown {
+  return typeof query === 'string' && query.startsWith(EXACT) ? { text: query, types: EXACT_TYPES } : query;
+}
+
+/**
+ * SQL for a point in time as a number that depends on no setting of the session: ms since 1970, or `Infinity` or `-Infinity`.
+ * `timeOf` reads it.
+ */
+export function epochOf(time: string): string {
+  return `floor(extract(epoch FROM ${time}) * 1000)::text`;
+}
+
+/** The largest distance in ms of a Date from 1970 (ECMA-262). PostgreSQL's times go further. */
+const MAX_TIME = 8.64e15;
+
+/** The time of a column that was selected by `epochOf`. One beyond the range of Date is its end; an invalid Date if it is no number. */
+export function timeOf(epoch: string): Date {
+  return new Date(Math.max(-MAX_TIME, Math.min(MAX_TIME, epoch.trim() === '' ? NaN : Number(epoch))));
+}
 
 /** Executes a statement by pg's own query class. */
 export const executeQuery: Execute = async <Row extends unknown[]>(
@@ -45,7 +79,14 @@ export const executeQuery: Execute = async <Row extends unknown[]>(
   { name, text }: Statement,
   values: readonly unknown[],
 ) => {
-  const query = { name, text, values: [...values], rowMode: 'array' as const, types: TYPES, queryMode: 'extended' };
+  const query = {
+    name,
+    text,
+    values: [...values],
+    rowMode: 'array' as const,
+    types: EXACT_TYPES,
+    queryMode: 'extended',
+  };
   const { rows } = await client.query<Row>(query);
   return rows;
 };

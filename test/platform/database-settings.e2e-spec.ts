@@ -1,0 +1,300 @@
+import { appendFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { Readable } from 'node:stream';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { Command } from 'commander';
+import pg from 'pg';
+import { DataSource } from 'typeorm';
+import { ApiKeysService } from '#api-keys';
+import { KeyUsage } from '#key-usage';
+import { Database, migrationStatus, openDatabase } from '#postgres';
+import { exportDatabase, importDatabase } from '#transfer';
+import { Application } from '#settings';
+import type { CommandContext } from '../../src/cli/context.js';
+import { addKeyCommands } from '../../src/cli/keys.js';
+import { readConfig } from '../../src/settings.js';
+import { createTestApp, type TestApp } from '../support/app.js';
+import { administerTestDatabase, createTestDatabase, engine, type TestDatabase } from '../support/database.js';
+
+/*
+ * The service keeps its promises whatever others set: PostgreSQL's settings of a role or database, pg's global parsers, and
+ * times in the database that no JavaScript Date can hold.
+ */
+
+const DAY = 86_400_000;
+
+/** PostgreSQL's "Client Connection Defaults" and "Version and Platform Compatibility", with values that nobody expects. */
+const HOSTILE: Readonly<Record<string, string>> = {
+  array_nulls: 'off',
+  backslash_quote: 'off',
+  bytea_output: 'escape',
+  client_encoding: 'LATIN1',
+  client_min_messages: 'debug1',
+  createrole_self_grant: 'set,inherit',
+  default_table_access_method: 'heap',
+  default_tablespace: 'nowhere',
+  default_text_search_config: 'pg_catalog.german',
+  default_toast_compression: 'pglz',
+  default_transaction_deferrable: 'on',
+  default_transaction_isolation: 'serializable',
+  escape_string_warning: 'on',
+  extra_float_digits: '-15',
+  gin_fuzzy_search_limit: '1',
+  idle_in_transaction_session_timeout: '1',
+  idle_session_timeout: '50',
+  intervalstyle: 'sql_standard',
+  jit_above_cost: '0',
+  lock_timeout: '1',
+  plan_cache_mode: 'force_generic_plan',
+  quote_all_identifiers: 'on',
+  row_security: 'off',
+  standard_conforming_strings: 'off',
+  synchronize_seqscans: 'off',
+  temp_tablespaces: 'nowhere',
+  timezone: 'Asia/Kathmandu',
+  transform_null_equals: 'on',
+  xmlbinary: 'hex',
+  xmloption: 'document',
+};
+
+const databases: TestDatabase[] = [];
+const apps: TestApp[] = [];
+afterEach(async () => {
+  for (const app of apps.splice(0)) await app.close();
+  for (const database of databases.splice(0)) await database.drop();
+});
+
+async function newDatabase(): Promise<TestDatabase> {
+  const database = await createTestDatabase();
+  databases.push(database);
+  return database;
+}
+
+async function start(database: TestDatabase, settings: Record<string, string> = {}): Promise<TestApp> {
+  const app = await createTestApp({ database, settings });
+  apps.push(app);
+  return app;
+}
+
+/** Runs `keys …` in this process, and returns what it prints. */
+async function runKeys(app: TestApp, ...words: string[]): Promise<string> {
+  let printed = '';
+  const context: Pick<CommandContext, 'application' | 'print' | 'withKeys'> = {
+    application: app.nest.get(Application),
+    print: (text) => void (printed += String(text)),
+    withKeys: (work) => work(app.nest.get(ApiKeysService), app.nest.get(KeyUsage)),
+  };
+  const program = new Command();
+  addKeyCommands(program, context as CommandContext);
+  await program.parseAsync(['keys', ...words], { from: 'user' });
+  return printed;
+}
+
+/** Sets settings that the next sessions have. The embedded engine ignores those of a role or database. */
+async function set(database: TestDatabase, settings: Readonly<Record<string, string>>): Promise<void> {
+  const { DATABASE_URL: url, DATA_DIR: directory = '' } = database.settings;
+  const all = Object.entries(settings);
+  if (url === undefined) {
+    const lines = all.map(([name, value]) => `${name} = '${value}'\n`);
+    return appendFile(join(directory, 'postgresql.conf'), lines.join(''));
+  }
+  for (const [name, value] of all) {
+    const statement = `ALTER DATABASE ${new URL(url).pathname.slice(1)} SET ${name} = ${pg.escapeLiteral(value)}`;
+    await administerTestDatabase(database, statement);
+  }
+}
+
+function expectNear(time: Date | null | undefined, ms: number, tolerance = 10_000): void {
+  expect(Math.abs((time as Date).getTime() - ms)).toBeLessThan(tolerance);
+}
+
+/** Expects what the service promises of pets, keys, usage, migrations and exports. */
+async function expectPromises(app: TestApp, id = 2n ** 62n + 1n): Promise<void> {
+  const { client, nest, clock } = app;
+  await app.sql('INSERT INTO pet (id, name, category_id) OVERRIDING SYSTEM VALUE VALUES ($1, $2, $3)', [
+    id,
+    '€ 😀',
+    id,
+  ]);
+  for (const path of [`/v1/pets/${id}`, `/v1/pets?limit=100`]) {
+    expect((await client.get(path)).text).toContain(
+      `{"id":${id},"name":"€ 😀","categoryId":${id},"status":"available"}`,
+    );
+  }
+  const pet = { name: '\\ü \'"😀', categoryId: 7 };
+  const created = await client.post('/v1/pets', pet);
+  expect([created.status, created.json]).toEqual([
+    201,
+    { id: expect.anything() as unknown, ...pet, status: 'available' },
+  ]);
+  const headers = { 'idempotency-key': `key-${id}` };
+  const [first, ...repeated] = await Promise.all([1, 2, 3, 4].map(() => client.post('/v1/pets', pet, { headers })));
+  for (const { status, text } of repeated) expect([status, text]).toEqual([201, first?.text]);
+  const replayed = await client.post('/v1/pets', pet, { headers });
+  expect([replayed.status, replayed.text, replayed.headers['idempotent-replayed']]).toEqual([201, first?.text, 'true']);
+
+  const keys = nest.get(ApiKeysService);
+  const now = clock.now();
+  const used = async (apiKey: string): Promise<unknown> =>
+    ((await client.get('/v1/pets', { apiKey })).json as { code?: string }).code;
+  const [past, future, endless] = [new Date(now - 1_000), new Date(now + DAY), undefined];
+  const made = async (expiresAt: Date | undefined): ReturnType<typeof keys.create> =>
+    keys.create({ client: 'a', expiresAt });
+  expect(await used((await made(past)).secret)).toBe('expired_api_key');
+  const { secret, key } = await made(future);
+  expect([await used(secret), key.expiresAt, key.revokedAt]).toEqual([undefined, future, null]);
+  expect(await used((await made(endless)).secret)).toBeUndefined();
+  const rotated = await keys.rotate(String(key.id), 1_000);
+  expectNear(rotated.predecessor.expiresAt, clock.now() + 1_000);
+  const lifetime = (rotated.key.expiresAt as Date).getTime() - rotated.key.createdAt.getTime();
+  expect(lifetime).toBe(future.getTime() - key.createdAt.getTime());
+  const revoked = await keys.revoke(String(rotated.key.id), 'lost');
+  expectNear(revoked.revokedAt, clock.now());
+  expect(await used(rotated.secret)).toBe('revoked_api_key');
+  expect((await keys.list()).filter(({ revokedAt }) => revokedAt !== null).at(-1)?.id).toBe(revoked.id);
+
+  const usage = nest.get(KeyUsage);
+  usage.count(key.id, 'getPet', undefined, now);
+  await usage.write();
+  const today = new Date(now).toISOString().slice(0, 10);
+  const sums = await usage.sumByClient('getPet', today, 1);
+  expect(sums.get('a')).toEqual({
+    calls: expect.any(BigInt) as bigint,
+    lastCallAt: new Date(now),
+    lastUserAgent: null,
+  });
+  expect(await usage.firstDay()).toBe(today);
+  expectNear((await keys.find(String(key.id))).lastUsedAt, now);
+
+  for (const { appliedAt, isKnown } of await migrationStatus(nest.get(DataSource))) {
+    expect(isKnown).toBe(true);
+    expectNear(appliedAt, Date.now(), DAY);
+  }
+  expect((await client.get('/health/ready')).status).toBe(200);
+}
+
+/** Sends requests with the same keys to two processes at once. Each waits for what the other has not committed yet. */
+async function expectOnePetPerKey(...apps: TestApp[]): Promise<void> {
+  for (let round = 0; round < 20; round++) {
+    const keys = Array.from({ length: 10 }, (_, index) => `shared-${round}-${index}`);
+    const answers = await Promise.all(
+      apps.map(({ client }, at) =>
+        Promise.all(
+          (at === 0 ? keys : keys.toReversed()).map(async (key) => {
+            const headers = { 'idempotency-key': key };
+            const { status, text } = await client.post('/v1/pets', { name: key, categoryId: 1 }, { headers });
+            return `${key} ${status} ${text}`;
+          }),
+        ),
+      ),
+    );
+    expect(answers[1]?.sort()).toEqual(answers[0]?.sort());
+    expect(answers[0]?.filter((answer) => !answer.includes(' 201 '))).toEqual([]);
+  }
+}
+
+/** Exports the database of an application into a new one with these settings, and expects the same rows. */
+async function expectTransfer(app: TestApp, settings: Readonly<Record<string, string>>): Promise<void> {
+  // What is counted now is not written later.
+  await app.nest.get(KeyUsage).write();
+  const dataSource = app.nest.get(DataSource);
+  const lines: string[] = [];
+  const write = (text: string): Promise<void> => Promise.resolve(void lines.push(text));
+  await exportDatabase(dataSource, 'test', engine === 'embedded', write);
+  const target = await newDatabase();
+  await set(target, settings);
+  const imported = await openDatabase(readConfig(target.ownerSettings));
+  try {
+    await importDatabase(imported, Readable.from(lines.map((line) => Buffer.from(line))));
+    for (const table of ['pet', 'client', 'api_key', 'key_usage', 'idempotency_key']) {
+      const read = `/* exact */ SELECT to_jsonb(t)::text AS row FROM ${table} t ORDER BY 1`;
+      expect(await imported.query<unknown[]>(read)).toEqual(await dataSource.query<unknown[]>(read));
+    }
+  } finally {
+    await imported.destroy();
+  }
+}
+
+test.each(['German', 'SQL, DMY', 'Postgres, MDY'])(
+  'settings of the database, DateStyle %s: every promise holds, and modules read times',
+  async (datestyle) => {
+    const database = await newDatabase();
+    await set(database, { ...HOSTILE, datestyle });
+    const app = await start(database);
+    await expectPromises(app);
+    const read = `SELECT TIMESTAMPTZ '2026-02-01 00:00Z' AS at, NULLIF(ARRAY['a', NULL], NULL) AS list, current_setting('timezone') AS zone`;
+    // The embedded engine starts with these two.
+    const zone = engine === 'embedded' ? 'UTC' : HOSTILE['timezone'];
+    const [row] = await app.nest.get(DataSource).query<unknown[]>(read);
+    expect(row).toEqual({ at: new Date('2026-02-01T00:00:00Z'), list: ['a', null], zone });
+    const [[order, day] = []] = await app.nest
+      .get(Database)
+      .read({ name: '', text: `SELECT current_setting('datestyle'), ('01/02/2026'::date - '2026-01-01')::int` }, []);
+    expect([order, day]).toEqual(
+      datestyle.endsWith('MDY') || engine === 'embedded' ? ['ISO, MDY', 1] : ['ISO, DMY', 31],
+    );
+    // Longer than the idle_session_timeout.
+    await sleep(100);
+    expect((await app.client.get('/v1/pets')).status).toBe(200);
+    await expectTransfer(app, { ...HOSTILE, datestyle });
+    if (engine === 'postgresql') await expectOnePetPerKey(app, await start(database));
+  },
+);
+
+describe.each([{ FAST_PATHS: 'on' }, { FAST_PATHS: 'off' }])('FAST_PATHS=$FAST_PATHS', (settings) => {
+  const types = pg.types.builtins as Readonly<Record<string, number>>;
+  const parsers = new Map(Object.values(types).map((type) => [type, pg.types.getTypeParser(type)]));
+  afterEach(() => parsers.forEach((parser, type) => pg.types.setTypeParser(type, parser as (text: string) => unknown)));
+
+  test('global parsers of a module reach its own statements, and none of the platform', async () => {
+    pg.types.setTypeParser(types.INT8 as number, BigInt);
+    pg.types.setTypeParser(types.TIMESTAMPTZ as number, (text) => text);
+    const app = await start(await newDatabase(), settings);
+    await expectPromises(app);
+    const [row] = await app.nest.get(DataSource).query<unknown[]>(`SELECT 1::bigint AS n, now() AS at`);
+    expect(row).toEqual({ n: 1n, at: expect.any(String) as string });
+    // Of every type, once TypeORM has read the version of PostgreSQL.
+    for (const type of parsers.keys()) pg.types.setTypeParser(type, (text) => ({ foreign: text }) as never);
+    await expectPromises(app, 2n ** 62n + 3n);
+    // TypeORM reads the version again.
+    pg.types.setTypeParser(types.TEXT as number, (text) => text);
+    await expectTransfer(app, {});
+  });
+});
+
+test('infinity is no end of a key, -infinity has passed, a revocation refuses whatever its time; keys show, list and rotate say so', async () => {
+  const app = await start(await newDatabase());
+  const keys = app.nest.get(ApiKeysService);
+  const made = async (column: string, time: string): Promise<{ id: string; apiKey: string }> => {
+    const { key, secret } = await keys.create({
+      client: `${column} ${time}`,
+      expiresAt: new Date(app.clock.now() + DAY),
+    });
+    await app.sql(`UPDATE api_key SET ${column} = $1 WHERE id = $2`, [time, key.id]);
+    return { id: String(key.id), apiKey: secret };
+  };
+  for (const [column, time, code, valid, shown] of [
+    ['expires_at', 'infinity', undefined, '-', 'expiresAt           -'],
+    ['expires_at', '-infinity', 'expired_api_key', 'expired', 'expiresAt           -infinity'],
+    ['expires_at', '294000-01-01', undefined, 'infinity', 'expiresAt           infinity'],
+    ['expires_at', '12345-01-01', undefined, '+012345-01-01', 'expiresAt           +012345-01-01 00:00'],
+    ['expires_at', '0044-03-15 BC', 'expired_api_key', 'expired', 'expiresAt           -000043-03-15 00:00'],
+    ['revoked_at', 'infinity', 'revoked_api_key', 'revoked', 'revokedAt           infinity'],
+    ['revoked_at', '-infinity', 'revoked_api_key', 'revoked', 'revokedAt           -infinity'],
+    ['created_at', 'infinity', undefined, expect.any(String) as string, 'createdAt           infinity'],
+    ['created_at', '-infinity', undefined, expect.any(String) as string, 'createdAt           -infinity'],
+  ] as const) {
+    const { id, apiKey } = await made(column, time);
+    const { status, json } = await app.client.get('/v1/pets', { apiKey });
+    expect([column, time, status, (json as { code?: string }).code]).toEqual([column, time, code ? 401 : 200, code]);
+    const printed = await runKeys(app, 'show', id);
+    expect(printed).toContain(shown);
+    const line = (await runKeys(app, 'list')).split('\n').find((one) => one.startsWith(`${id} `));
+    expect(line?.split(/ {2,}/)[3]).toEqual(valid);
+    if (code !== undefined) continue;
+    const before = await keys.find(id);
+    const { key } = await keys.rotate(id);
+    if (before.expiresAt === null) expect(key.expiresAt).toBeNull();
+    else expect((key.expiresAt as Date).getTime()).toBeLessThanOrEqual(before.expiresAt.getTime() + 10_000);
+  }
+});
