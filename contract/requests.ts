@@ -42,6 +42,15 @@ GET ‹/v1 ¦ /v1/ ¦ /v1/cats ¦ /v1/unknown ¦ /v1/pets/ ¦ /v1/pets/1/ ¦ /v1
 ‹POST ¦ PUT ¦ PATCH ¦ DELETE› /v1/pets/1 [Authorization: -] | 405 method_not_allowed [Allow: GET, HEAD, OPTIONS] | D41
 OPTIONS /v1/pets‹ ¦ /1› [Authorization: -] | 204 [Allow: GET, HEAD, OPTIONS‹, POST ¦ ›]
 OPTIONS * | 204 [Allow: GET, HEAD, OPTIONS, POST]
+GET /‹%76%31/%70%65ts ¦ v1/%70ets?limit=1 ¦ v1/p%65%54%73 ¦ %68ealth/%6Cive ¦ docs/assets/reference%2Ejs ¦ docs/assets/reference%2ejs ¦ openapi%2ejson› | ‹200 ¦ 200 ¦ 404 ¦ 200 ¦ 200 ¦ 200 ¦ 200› | D352
+GET http://x/%761/pets | 200 | D352
+given 2 sold: GET /v1/%70ets?limit=1&status=%73old | 200 [Link: <$base/pets?limit=1&status=%73old&cursor=*>; rel="next"] | D352
+GET /v1/pets/‹%31%32%33%34%35%36%37%38%39%30%31%32%33 ¦ %2D1 ¦ %61bc ¦ %2e%2e ¦ .› | 404 pet_not_found | D352
+PUT /v1/%70ets | 405 method_not_allowed [Allow: GET, HEAD, OPTIONS, POST] | D352
+OPTIONS /v1/%70ets | 204 [Allow: GET, HEAD, OPTIONS, POST] | D352
+‹GET ¦ POST ¦ GET› /‹v1/%70ets ¦ %761/pets ¦ %6detrics› [Authorization: -] | 401 missing_api_key | D352
+GET /‹v1%2Fpets ¦ v1%2fpets ¦ v1/%2570ets ¦ v1/%2e%2e/v1/pets ¦ v1/%2e/pets ¦ v1/%%370ets ¦ v1/%7 ¦ v1/pets%3Flimit=1 ¦ v1/pets%23 ¦ docs%2Fguide ¦ docs/assets/%2e%2e%2fguide.js ¦ ;/%64ocs› [Authorization: -] | 404 route_not_found | D352
+GET ‹/v1/pet%73# ¦ %2Fv1/pets ¦ %68ttp://x/v1/pets› | 400 bad_request | D352
 GET /v1/‹pets ¦ nowhere› [X-Request-Id: ‹A-z_0.9 ¦ (x×128)›] | ‹200 ¦ 404› [X-Request-Id: ‹A-z_0.9 ¦ (x×128)›]
 GET /v1/nowhere [X-Request-Id: ‹(x×129) ¦ a b ¦ a"b ¦ ä ¦ ›] | 404 route_not_found [X-Request-Id: *-*-*-*-*]
 GET /v1/pets [Origin: https://app.example.com] | 200 [Access-Control-Allow-Origin: -] | S8
@@ -93,13 +102,29 @@ GET /docs/deprecations [Authorization: -] | 200 **<section id="getPet"**<time da
 GET /docs/assets‹ ¦ / ¦ /docs.ts ¦ /package.json ¦ /constructor ¦ /__proto__ ¦ /reference.js%00.css ¦ /reference.js/ ¦ /REFERENCE.JS ¦ /. ¦ /../reference.js ¦ /../../openapi.json ¦ /..%2f..%2f..%2fpackage.json ¦ /%2e%2e/%2e%2e/.env ¦ /..%5c..%5c.env ¦ /....//....//etc/passwd ¦ /..%252f..%252fetc%252fpasswd ¦ /%2fetc%2fpasswd ¦ //etc/passwd› | 404 route_not_found | S19
 GET ‹/docs/../.env ¦ /../../etc/passwd ¦ /.git/config ¦ /dist/src/main.js ¦ /package.json ¦ /.env› | 404 route_not_found | S19
 
+## Links below a path (PUBLIC_BASE_URL=https://api.example.com/store/v1)
+GET /v1/pets/$id | 200 [Link: <https://api.example.com/store/v1/pets>; rel="successor-version", <https://api.example.com/store/docs/deprecations#getPet>; rel="deprecation"; type="text/html"] | D25
+POST /v1/pets {"name":"Rex","categoryId":7} | 201 [Location: https://api.example.com/store/v1/pets/$id] | D25
+given 2 sold: GET /v1/pets?limit=1 | 200 [Link: <https://api.example.com/store/v1/pets?limit=1&cursor=*>; rel="next"] | D25
+GET /openapi.json [Authorization: -] | 200 **"servers": [**"url": "https://api.example.com/store/v1",**
+
 ## CORS (CORS_ORIGINS=https://app.example.com,http://localhost:5173)
-OPTIONS /v1/pets‹ ¦ /1› [Authorization: -] [Origin: https://app.example.com] [Access-Control-Request-Method: PUT] [Access-Control-Request-Headers: x-unknown] | 204 [Access-Control-Allow-Methods: GET, HEAD, OPTIONS‹, POST ¦ ›] [Access-Control-Allow-Origin: https://app.example.com] [Access-Control-Max-Age: 3600] [Access-Control-Allow-Headers: x-unknown]
-OPTIONS /v1/pets [Origin: https://evil.example] [Access-Control-Request-Method: GET] | 204 [Access-Control-Allow-Origin: -] [Access-Control-Allow-Methods: -]
+OPTIONS /v1/pets‹ ¦ /1› [Authorization: -] [Origin: https://app.example.com] [Access-Control-Request-Method: PUT] [Access-Control-Request-Headers: x-unknown] | 204 [Allow: GET, HEAD, OPTIONS‹, POST ¦ ›] [Access-Control-Allow-Methods: GET, HEAD, OPTIONS‹, POST ¦ ›, PUT] [Access-Control-Allow-Origin: https://app.example.com] [Access-Control-Max-Age: 3600] [Access-Control-Allow-Headers: x-unknown] [Vary: Origin, Access-Control-Request-Headers] | D351
+OPTIONS /v1/pets [Origin: https://app.example.com] [Access-Control-Request-Method: ‹GET ¦ x-any›] | 204 [Access-Control-Allow-Methods: GET, HEAD, OPTIONS, POST‹ ¦ , x-any›] [Access-Control-Allow-Headers: -] | D351
+OPTIONS /‹v1/nowhere ¦ v1/pets/ ¦ v1/pets/%ff ¦ nowhere ¦ v1/pets?(x×8192)› [Authorization: -] [Origin: https://app.example.com] [Access-Control-Request-Method: DELETE] [Access-Control-Request-Private-Network: true] | 204 [Allow: ‹- ¦ - ¦ - ¦ - ¦ GET, HEAD, OPTIONS, POST›] [Access-Control-Allow-Methods: ‹ ¦  ¦  ¦  ¦ GET, HEAD, OPTIONS, POST, ›DELETE] [Access-Control-Allow-Origin: https://app.example.com] [Access-Control-Allow-Private-Network: -] | D351
+‹DELETE /v1/nowhere ¦ DELETE /v1/pets ¦ GET /v1/pets/%ff ¦ GET /› [Authorization: -] [Origin: https://app.example.com] | ‹404 route_not_found ¦ 405 method_not_allowed ¦ 404 route_not_found ¦ 302› [Access-Control-Allow-Origin: https://app.example.com] [Access-Control-Expose-Headers: *] [Vary: Origin**] | D351
+raw ‹FETCH /v1/pets HTTP/1.1⏎Host: x⏎Origin: https://app.example.com⏎⏎ ¦ GET /v1/pets HTTP/1.1⏎Host: x⏎ORIGIN:https://app.example.com ⏎X-Large: (x×20000)⏎⏎ ¦ GET /v1/pets HTTP/1.1⏎Host: x⏎Origin: https://evil.example⏎X-Large: (x×20000)⏎⏎› | ‹400 bad_request ¦ 431 headers_too_large ¦ 431 headers_too_large› [Access-Control-Allow-Origin: ‹https://app.example.com ¦ https://app.example.com ¦ -›] [Access-Control-Expose-Headers: ‹* ¦ * ¦ -›] [Vary: Origin] | D351
+OPTIONS /v1/‹pets ¦ nowhere› [Origin: https://app.example.com] | ‹204 ¦ 404 route_not_found› [Allow: ‹GET, HEAD, OPTIONS, POST ¦ -›] [Access-Control-Allow-Methods: -]
+OPTIONS /v1/nowhere [Origin: ‹null ¦ https://evil.example ¦ https://app.example.com.evil.example ¦ https://APP.example.com ¦ -›] [Access-Control-Request-Method: GET] | 404 route_not_found [Access-Control-Allow-Origin: -] [Access-Control-Allow-Methods: -]
+OPTIONS /v1/nowhere [Origin: https://app.example.com] [Origin: https://evil.example] [Access-Control-Request-Method: GET] | 404 route_not_found [Access-Control-Allow-Origin: -] [Access-Control-Allow-Methods: -]
+OPTIONS /v1/nowhere [Host: x y] [Origin: https://app.example.com] [Access-Control-Request-Method: GET] | 400 bad_request [Access-Control-Allow-Origin: https://app.example.com] [Access-Control-Allow-Methods: -]
+OPTIONS /v1/pets [Origin: ‹null ¦ https://evil.example›] [Access-Control-Request-Method: GET] | 204 [Access-Control-Allow-Origin: -] [Access-Control-Allow-Methods: -]
 GET /v1/pets [Origin: http://localhost:5173] | 200 [Access-Control-Allow-Origin: http://localhost:5173] [Access-Control-Expose-Headers: *] [Access-Control-Allow-Credentials: -] [Vary: Origin, Authorization]
 GET /openapi.json [Origin: http://localhost:5173] | 200 [Access-Control-Allow-Origin: http://localhost:5173] [Vary: Origin, **]
 GET /v1/pets [Origin: https://evil.example] | 200 [Access-Control-Allow-Origin: -]
 GET /v1/pets [Authorization: -] [Origin: http://localhost:5173] | 401 missing_api_key [Access-Control-Allow-Origin: http://localhost:5173]
+GET /openapi.json [Origin: http://localhost:5173] | 200
+then GET /openapi.json [Origin: http://localhost:5173] [If-None-Match: W/$tag] | 304 [Access-Control-Allow-Origin: http://localhost:5173] [Access-Control-Expose-Headers: *] [Vary: Origin, **]
 GET /v1/pets‹?(x×8192) ¦  ¦ › [Origin: https://‹app ¦ app ¦ evil›.example‹.com ¦ .com ¦ ›] ‹[X-A: b] ¦ [Host: x y] ¦ [Expect: a-miracle]› | ‹414 uri_too_long ¦ 400 bad_request ¦ 417 expectation_failed› [Access-Control-Allow-Origin: ‹https://app.example.com ¦ https://app.example.com ¦ -›] [Vary: Origin]
 raw GET /health/ready HTTP/1.1⏎Host: x⏎⏎POST /v1/pets HTTP/1.1⏎Host: x⏎Origin: https://app.example.com⏎Transfer-Encoding: chunked⏎⏎not-hex⏎ | 200 ‹400› bad_request [Access-Control-Allow-Origin: https://app.example.com] [Access-Control-Expose-Headers: *] [Vary: Origin]
 `,

@@ -3,7 +3,7 @@ import type { Request, Response } from 'express';
 import type { Deprecation } from '#deprecation';
 import { DEPRECATION_METADATA, Deprecations, removalMessage, STABILITY_METADATA, stabilityField } from '#deprecation';
 import { ApiError, OPERATION_REMOVED } from '#errors';
-import { choice, Config, type SettingsOf } from '#settings';
+import { choice, Config, rootUrlOf, type SettingsOf } from '#settings';
 
 export const DEPRECATION_SETTINGS = {
   afterSunset: choice(
@@ -69,7 +69,7 @@ export class DeprecationInterceptor extends Deprecations {
 
   private fieldsOf(operation: string, { since, sunset, successor }: Deprecation): Declared['fields'] {
     const { publicBaseUrl } = this.config;
-    const page = `${new URL(publicBaseUrl).origin}/docs/deprecations#${operation}`;
+    const page = `${rootUrlOf(publicBaseUrl)}/docs/deprecations#${operation}`;
     return {
       Deprecation: `@${Math.floor(since.getTime() / 1000)}`,
       Sunset: sunset.toUTCString(),

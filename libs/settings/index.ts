@@ -1,4 +1,11 @@
-export { Application, BASE_PATH, type MigrationSource, type TypeOrmOptions, URI_VERSIONS } from './src/application.js';
+export {
+  Application,
+  BASE_PATH,
+  type MigrationSource,
+  rootUrlOf,
+  type TypeOrmOptions,
+  URI_VERSIONS,
+} from './src/application.js';
 export { Config, readSettings } from './src/config.js';
 export { loadEnvironmentFile } from './src/environment-file.js';
 export { choice, flag, integer, limit, milliseconds, optional, parseList, text, WrongValue } from './src/setting.js';

@@ -1,7 +1,8 @@
-import { Controller, Module, Post } from '@nestjs/common';
+import { Controller, Get, Module, Post } from '@nestjs/common';
 import { Public } from '#api-keys';
 import { ApiError, UNAVAILABLE } from '#errors';
 import { createTestApp, type TestApp } from '../support/app.js';
+import { until } from '../support/until.js';
 
 const ORIGIN = 'https://app.example.com';
 
@@ -12,6 +13,14 @@ class TestSamplesController {
   failSample(): void {
     throw new ApiError(UNAVAILABLE, 'Not at the moment.', { 'Retry-After': '1' });
   }
+
+  readonly waiting: (() => void)[] = [];
+
+  @Get('slow')
+  async answerSlowly(): Promise<string[]> {
+    await new Promise<void>((resolve) => this.waiting.push(resolve));
+    return [];
+  }
 }
 
 @Module({ controllers: [TestSamplesController] })
@@ -19,7 +28,10 @@ class SamplesModule {}
 
 let app: TestApp;
 beforeAll(async () => {
-  app = await createTestApp({ features: [SamplesModule], settings: { CORS_ORIGINS: ORIGIN } });
+  app = await createTestApp({
+    features: [SamplesModule],
+    settings: { CORS_ORIGINS: ORIGIN, MAX_REQUESTS_IN_FLIGHT: '1' },
+  });
 });
 afterAll(() => app.close());
 
@@ -31,10 +43,25 @@ test('a route of a module returns 405 for other methods; scripts may send and re
   }
   const asked = { 'access-control-request-method': 'PUT', 'access-control-request-headers': 'x-sample' };
   const preflight = await app.client.send('OPTIONS', path, { apiKey: null, headers: { origin: ORIGIN, ...asked } });
-  expect(preflight.headers['access-control-allow-methods']).toBe('OPTIONS, POST');
+  expect(preflight.headers['access-control-allow-methods']).toBe('OPTIONS, POST, PUT');
   expect(preflight.headers['access-control-allow-headers']).toBe('x-sample');
   const { headers } = await app.client.send('POST', path, { headers: { origin: ORIGIN } });
   expect(headers['access-control-expose-headers']).toBe('*');
   // Browsers ignore the asterisk for requests with cookies, which this field would allow.
   expect(headers['access-control-allow-credentials']).toBeUndefined();
+});
+
+test('a script is told 503 under overload: its preflight request is granted', async () => {
+  const slow = app.client.get('/v1/test-samples/slow');
+  const { waiting } = app.nest.get(TestSamplesController);
+  await until(() => waiting.length === 1);
+  const asked = { origin: ORIGIN, 'access-control-request-method': 'POST' };
+  expect((await app.client.send('OPTIONS', '/v1/pets', { apiKey: null, headers: asked })).status).toBe(204);
+  const answer = await app.client.send('POST', '/v1/pets', { headers: { origin: ORIGIN }, body: '{}' });
+  expect([answer.status, answer.headers['access-control-allow-origin']]).toEqual([503, ORIGIN]);
+  // Other origins get no more than without CORS.
+  const foreign = { ...asked, origin: 'https://evil.example' };
+  expect((await app.client.send('OPTIONS', '/v1/pets', { apiKey: null, headers: foreign })).status).toBe(503);
+  waiting.pop()?.();
+  expect((await slow).status).toBe(200);
 });

@@ -3,7 +3,7 @@ import type { Request, Response } from 'express';
 import { unescape } from 'node:querystring';
 import { type Handler, queryClassOf } from '#input';
 import { DirectInterceptor } from '#internals';
-import { Config } from '#settings';
+import { Config, rootUrlOf } from '#settings';
 import type { Page } from './keyset.js';
 
 /** An address without characters that must be escaped. */
@@ -19,7 +19,7 @@ export class PageInterceptor extends DirectInterceptor {
 
   constructor({ publicBaseUrl }: Config) {
     super();
-    this.root = publicBaseUrl.replace(/\/v1$/, '');
+    this.root = rootUrlOf(publicBaseUrl);
   }
 
   override after(result: unknown, context: ExecutionContext): unknown {

@@ -10,7 +10,7 @@ import { Connections } from './connections/connections.js';
 import { Drain } from './connections/drain.js';
 import { answerParserErrors } from './connections/parser-errors.js';
 import { Replies } from './replies/replies.js';
-import { checkRequest, countHeader } from './requests/request-checks.js';
+import { checkRequest, countHeader, normalTarget } from './requests/request-checks.js';
 import {
   isAborted,
   REQUEST_ID_HEADER,
@@ -55,6 +55,8 @@ export class PlatformExpressAdapter extends ExpressAdapter {
   private replies!: Replies;
   private observer: RequestObserver | undefined;
   private hasCors = false;
+  /** The origins whose pages may read responses. */
+  private origins: readonly unknown[] = [];
   /** Nest's middleware that calls request and response hooks. Requests pass it only if there is a hook. */
   private hooks: RequestHandler | undefined;
 
@@ -139,6 +141,7 @@ export class PlatformExpressAdapter extends ExpressAdapter {
   override enableCors(options: Parameters<ExpressAdapter['enableCors']>[0]): void {
     super.enableCors(options);
     this.hasCors = true;
+    if (options && 'origin' in options && Array.isArray(options.origin)) this.origins = options.origin;
     const app = this.getInstance<Express>();
     app.use(answerBehindCors(app, this.replies));
   }
@@ -157,6 +160,12 @@ export class PlatformExpressAdapter extends ExpressAdapter {
         if (request.context.isBodyRead || request.readableFlowing === null) return;
         this.refuse(request, request.res as Response, error);
       },
+      corsFieldsFor: (origin) => [
+        ...(this.origins.includes(origin)
+          ? [`Access-Control-Allow-Origin: ${origin}`, 'Access-Control-Expose-Headers: *']
+          : []),
+        ...(this.hasCors ? ['Vary: Origin'] : []),
+      ],
       refused: (error, requestId) => this.observer?.refused(error, requestId),
     });
     for (const event of ['request', 'checkContinue', 'checkExpectation']) {
@@ -215,6 +224,8 @@ export class PlatformExpressAdapter extends ExpressAdapter {
       response.shouldKeepAlive = false;
       return error;
     }
+    // Before everything that looks at the path.
+    if (request.url.includes('%')) request.url = normalTarget(request.url);
     return this.inFlight.admit(request);
   }
 

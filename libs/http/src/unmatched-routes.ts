@@ -1,5 +1,5 @@
 import type { Express, RequestHandler, Response } from 'express';
-import { ApiError, METHOD_NOT_ALLOWED, ROUTE_NOT_FOUND } from '#errors';
+import { ApiError, BAD_REQUEST, METHOD_NOT_ALLOWED, ROUTE_NOT_FOUND } from '#errors';
 import { refuseHiddenRoutes, routedMethods } from '#internals';
 import type { Replies } from './replies/replies.js';
 
@@ -8,8 +8,7 @@ import type { Replies } from './replies/replies.js';
  *
  * - 404 `route_not_found` if no route has the path, or if the matching routes have passed the request on, as Nest's routes
  *   do for another host,
- * - 204 with `Allow` for OPTIONS on a path that has routes (RFC 9110, section 9.3.7), and with
- *   `Access-Control-Allow-Methods` for a preflight request of a known origin,
+ * - 204 with `Allow` for OPTIONS on a path that has routes (RFC 9110, section 9.3.7),
  * - 405 `method_not_allowed` with `Allow` for any other method (RFC 9110, section 15.5.6).
  *
  * @throws StartupError when a route of a module hides a path of the platform
@@ -29,38 +28,47 @@ export function answerUnmatchedRoutes(app: Express, replies: Replies): RequestHa
   };
 }
 
+/** A method as `Access-Control-Request-Method` names it (RFC 9110, section 9.1). */
+const METHOD = /^[!#$%&'*+.^_`|~\w-]+$/;
+
 /**
- * Middleware before all routes, behind that of CORS. It serves requests that are refused before routing, so that
- * scripts of known origins can read the response, and preflight requests for paths that have routes. A handler of
- * OPTIONS or of all methods would require a key, which browsers do not send with preflight requests.
+ * Middleware before all routes, behind that of CORS. It serves requests that are refused before routing, so that scripts of
+ * known origins can read the response, and preflight requests: a handler of OPTIONS or of all methods would require a key,
+ * which browsers do not send with them. A known origin may send any method to any path, also under overload, so that its
+ * scripts can read the 404, 405, 414 or 503 of the request itself. Other origins get what any OPTIONS gets.
  */
 export function answerBehindCors(app: Express, replies: Replies): RequestHandler {
   return (request, response, next) => {
     const { refusal } = request.context;
-    if (refusal !== undefined) {
+    const method = request.method === 'OPTIONS' ? request.headers['access-control-request-method'] : undefined;
+    // The CORS middleware knows the origins, but not the methods.
+    const isGranted = method !== undefined && METHOD.test(method) && response.hasHeader('Access-Control-Allow-Origin');
+    if (refusal !== undefined && (!isGranted || refusal.definition === BAD_REQUEST)) {
       replies.sendError(response, refusal);
       return;
     }
-    const isPreflight = request.method === 'OPTIONS' && 'access-control-request-method' in request.headers;
-    const allowed = isPreflight ? allowedMethods(app, request.path) : [];
-    if (allowed.length > 0) sendAllowed(response, allowed, replies);
+    const allowed = method === undefined ? [] : allowedMethods(app, request.path);
+    if (isGranted) response.setHeader('Access-Control-Allow-Methods', [...new Set([...allowed, method])].join(', '));
+    if (isGranted || allowed.length > 0) sendAllowed(response, allowed, replies);
     else next();
   };
 }
 
 function sendAllowed(response: Response, allowed: readonly string[], replies: Replies): void {
-  response.setHeader('Allow', allowed.join(', '));
-  // The CORS middleware cannot set this field: it knows the origins, but not the routes.
-  if (response.hasHeader('Access-Control-Allow-Origin')) {
-    response.setHeader('Access-Control-Allow-Methods', allowed.join(', '));
-  }
+  if (allowed.length > 0) response.setHeader('Allow', allowed.join(', '));
   response.statusCode = 204;
   replies.send(response, undefined);
 }
 
 /** Methods that the routes of a path serve, HEAD and OPTIONS included; empty when no route has the path. */
 function allowedMethods(app: Express, path: string): string[] {
-  const methods = routedMethods(app, path);
+  let methods: string[] = [];
+  try {
+    methods = routedMethods(app, path);
+  } catch (error) {
+    // A path that Express cannot decode has no routes.
+    if (!(error instanceof URIError)) throw error;
+  }
   if (methods.length === 0) return [];
   return [...new Set([...methods, 'OPTIONS', ...(methods.includes('GET') ? ['HEAD'] : [])])].sort();
 }

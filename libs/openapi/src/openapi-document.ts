@@ -18,7 +18,7 @@ import {
 import { stringify } from 'yaml';
 import { OperationRegistry } from '#api-keys';
 import type { Deprecation } from '#deprecation';
-import { Application, BASE_PATH, Config, optional, type Setting, type SettingsOf } from '#settings';
+import { Application, BASE_PATH, Config, optional, rootUrlOf, type Setting, type SettingsOf } from '#settings';
 import { describeComponents } from './components.js';
 import { toJsonSchema } from './json-schema.js';
 import { describeOperation } from './operation.js';
@@ -112,7 +112,7 @@ export class OpenApiDocument {
   private describeServers(prefix: string): ServerObject[] {
     const { productionBaseUrl, stagingBaseUrl } = this.config;
     const server = (url: string | undefined, description: string): ServerObject[] =>
-      url === undefined ? [] : [{ url: url.replace(/\/v1$/, prefix), description }];
+      url === undefined ? [] : [{ url: rootUrlOf(url) + prefix, description }];
     const servers = [...server(productionBaseUrl, 'Production'), ...server(stagingBaseUrl, 'Staging')];
     return servers.length > 0 ? servers : [{ url: prefix || '/', description: 'This service' }];
   }

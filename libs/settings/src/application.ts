@@ -26,6 +26,11 @@ export const URI_VERSIONS: VersioningOptions = { type: VersioningType.URI, defau
 /** The path at the end of the API's base URL. */
 export const BASE_PATH = `/v${DEFAULT_VERSION}`;
 
+/** The address beside a base URL of the API: health checks, pages and other versions are below it. It may have a path. */
+export function rootUrlOf(baseUrl: string): string {
+  return baseUrl.replace(/\/v1$/, '');
+}
+
 /** Texts, defaults and migrations of the application that uses the platform. The application provides one instance. */
 export abstract class Application {
   /** Title, version and description in the document; the title is also the heading of the pages. */

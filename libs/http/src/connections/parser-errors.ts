@@ -14,12 +14,20 @@ import { REQUEST_ID_HEADER, requestIdFrom } from '../requests/request-context.js
 import { UNSUPPORTED_VERSION } from '../requests/request-checks.js';
 import { MAX_HEADER_BYTES } from '../requests/server-limits.js';
 
+/** An error of the socket or of Node's parser. */
+interface ParserError extends NodeJS.ErrnoException {
+  /** The bytes that the parser was reading. */
+  readonly rawPacket?: Buffer;
+}
+
 interface ParserErrorListener {
   /**
    * Must answer a request with a broken body that has begun, if code of a module is reading the body: that code may wait
    * for ever for the end of the body.
    */
   abandon(request: Request, error: ApiError): void;
+  /** The header fields that let a page of an origin read a response. The origin is undefined if the bytes name none. */
+  corsFieldsFor(origin: string | undefined): readonly string[];
   /** Called after each response to bytes that are no request. */
   refused(error: ApiError, requestId: string): void;
 }
@@ -33,14 +41,15 @@ interface ParserErrorListener {
  * requests without a response they get none, and the connection is closed after those responses.
  */
 export function answerParserErrors(server: Server, connections: Connections, listener: ParserErrorListener): void {
-  server.on('clientError', (cause: NodeJS.ErrnoException, socket: Duplex) => {
+  server.on('clientError', (cause: ParserError, socket: Duplex) => {
     const error = parserError(cause);
     const broken = error && connections.fail(socket);
     if (error === undefined || (broken === 'idle' && !socket.writable)) {
       socket.destroy();
     } else if (broken === 'idle') {
       const requestId = requestIdFrom();
-      socket.end(errorResponse(error, requestId), () => socket.destroy());
+      const fields = listener.corsFieldsFor(originIn(cause.rawPacket));
+      socket.end(errorResponse(error, requestId, fields), () => socket.destroy());
       listener.refused(error, requestId);
     } else if (broken && isUnanswerable(broken, cause, socket)) {
       socket.destroy();
@@ -72,7 +81,12 @@ function parserError({ code = '' }: NodeJS.ErrnoException): ApiError | undefined
   return code.startsWith('HPE_') ? new ApiError(BAD_REQUEST) : undefined;
 }
 
-function errorResponse(error: ApiError, requestId: string): string {
+/** The first `Origin` in bytes that are no request. */
+function originIn(bytes: Buffer | undefined): string | undefined {
+  return /\r\nOrigin:([^\r\n]+)\r\n/i.exec(bytes?.toString('latin1') ?? '')?.[1]?.trim();
+}
+
+function errorResponse(error: ApiError, requestId: string, fields: readonly string[]): string {
   const { status } = error.definition;
   const body = JSON.stringify(error.getResponse());
   return [
@@ -82,6 +96,7 @@ function errorResponse(error: ApiError, requestId: string): string {
     'Cache-Control: no-store',
     'X-Content-Type-Options: nosniff',
     `${REQUEST_ID_HEADER}: ${requestId}`,
+    ...fields,
     `Date: ${new Date().toUTCString()}`,
     'Connection: close',
     '',

@@ -44,6 +44,20 @@ export function checkRequest(request: IncomingMessage): ApiError | undefined {
   return undefined;
 }
 
+/** A percent-encoded letter, digit, `-`, `.`, `_` or `~`, which is the same as the character (RFC 3986, section 2.3). */
+const UNRESERVED = /%(?:2[de]|3\d|4[1-9a-f]|5[\daf]|6[1-9a-f]|7[\dae])/gi;
+
+/**
+ * The request target with the unreserved characters of its path decoded, once: the target is the same (RFC 9110, section
+ * 4.2.3). Everything else stays encoded, `%2F` too, and `.` and `..` are segments like any other. A path with an incomplete
+ * escape is returned unchanged.
+ */
+export function normalTarget(url: string): string {
+  const [path = ''] = url.split('?', 1);
+  if (!path.includes('%') || /%(?![\da-f]{2})/i.test(path)) return url;
+  return path.replace(UNRESERVED, (escape) => decodeURIComponent(escape)) + url.slice(path.length);
+}
+
 /** Whether a target that is no path is valid: an absolute URI, or `*` with OPTIONS (RFC 9112, section 3.2). */
 function isOtherTarget(method: string | undefined, url: string): boolean {
   const authority = /^https?:\/\/([^/?]+)/i.exec(url)?.[1];
