@@ -56,6 +56,15 @@ POST /v1/pets {"name":"Rex","categoryId":‹true ¦ null ¦ 1.5 ¦ 1e-1 ¦ 1e400
 POST /v1/pets {"name":"Rex","categoryId":7,"status":‹null ¦ "Available" ¦ "" ¦ " sold" ¦ 1 ¦ ["sold"]›} | 400 validation_failed status must be one of available, pending, sold | D9
 POST /v1/pets {‹"categoryId":7 ¦ "name":"Rex" ¦ › } | 400 validation_failed ‹name is required ¦ categoryId is required ¦ name is required; categoryId is required› | Errors
 POST /v1/pets {"status":"lost","categoryId":"7"} | 400 validation_failed name is required; categoryId must be an integer between -9223372036854775808 and 9223372036854775807, sent as a JSON number, not a string; status must be one of available, pending, sold | D2
+POST /v1/pets?‹dry_run=true ¦ =x ¦ __proto__ ¦ %64ry_run=1&dry_run=2 ¦ name=Rex› {"name":"Rex","categoryId":7} | 400 invalid_parameter unknown query parameter '‹dry_run ¦  ¦ __proto__ ¦ dry_run ¦ name›'; this operation has none [Location: -] | D17
+POST /v1/pets‹? ¦ ?& ¦ ?&&›  {"name":"Rex","categoryId":7} | 201 | D17
+POST /v1/pets?a&b {"status":"lost"} | 400 invalid_parameter unknown query parameter 'a'; this operation has none; unknown query parameter 'b'; this operation has none | D17
+POST /v1/pets?dry_run=true ‹[Authorization: -] {} ¦ [Authorization: Bearer $reader] {} ¦ [Content-Type: text/plain] {} ¦ (x×100000) ¦ {› | ‹401 missing_api_key ¦ 403 insufficient_scope ¦ 415 unsupported_media_type ¦ 413 body_too_large ¦ 400 malformed_json› | D41
+POST /v1/pets [Idempotency-Key: $unique] {"name":"Rex","categoryId":7} | 201 | D48
+then POST /v1/pets?dry_run=true [Idempotency-Key: $unique] {"name":"Rex","categoryId":7} | 400 invalid_parameter [Idempotent-Replayed: -]
+then POST /v1/pets [Idempotency-Key: $unique] {"name":"Rex","categoryId":7} | 201 [Idempotent-Replayed: true] $body
+POST /v1/pets?dry_run=true [Idempotency-Key: $unique] {"name":"Rex","categoryId":7} | 400 invalid_parameter | D48
+then POST /v1/pets [Idempotency-Key: $unique] {"name":"Rex","categoryId":7} | 201 [Idempotent-Replayed: -]
 POST /v1/pets ‹[] ¦ "Rex" ¦ 7 ¦ null ¦ true ¦ [{"name":"Rex","categoryId":7}]› | 400 validation_failed the body must be a JSON object
 POST /v1/pets ‹[X-A: b] ¦ [Content-Type: application/json] [Content-Length: 0] ¦ [Content-Type: application/json] [Transfer-Encoding: chunked]› | 400 missing_body
 POST /v1/pets {"name":"Rex",‹"name" ¦ "n\u0061me"›:"Max","categoryId":7} | 400 malformed_json | D6

@@ -1,6 +1,7 @@
 export { BODY_SETTINGS, BodyGuard } from './src/body.guard.js';
 export { type Handler, queryClassOf } from './src/handler-parameters.js';
 export { InputPipe, parseQuery } from './src/input.pipe.js';
+export { NoQuery } from './src/no-query.decorator.js';
 export { PathId } from './src/path-id.decorator.js';
 export {
   BooleanProperty,

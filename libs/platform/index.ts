@@ -15,6 +15,7 @@ export {
   Int64Property,
   IntegerParameter,
   IntegerProperty,
+  NoQuery,
   OpaqueParameter,
   PathId,
   TextProperty,

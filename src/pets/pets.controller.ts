@@ -8,6 +8,7 @@ import {
   type IdempotencyKey,
   Idempotent,
   LOCATION_HEADER,
+  NoQuery,
   type Page,
   Paged,
   PathId,
@@ -34,6 +35,7 @@ export class PetsController {
   }
 
   @Post()
+  @NoQuery()
   @RequireScopes('pets:write')
   @ApiOperation({ summary: 'Add a pet', description: 'Adds a pet to the catalogue and assigns its id.' })
   @ApiBody({ type: NewPet, description: 'The pet to add.' })

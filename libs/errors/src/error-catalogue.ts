@@ -55,7 +55,10 @@ export const FAILURES_METADATA = 'platform:failures';
  * @example `@Post() @FailsWith(VISITS_FULL) recordVisit(@Body() visit: NewVisit): Promise<Visit>`
  */
 export function FailsWith(...errors: [ErrorDefinition, ...ErrorDefinition[]]): MethodDecorator {
-  return SetMetadata(FAILURES_METADATA, errors);
+  return (prototype, name, descriptor) => {
+    const others = (Reflect.getMetadata(FAILURES_METADATA, descriptor.value as object) ?? []) as ErrorDefinition[];
+    SetMetadata(FAILURES_METADATA, [...errors, ...others])(prototype, name, descriptor);
+  };
 }
 
 /** Errors for whatever is thrown with no more than a status, such as Nest's exceptions, by status. */

@@ -99,7 +99,13 @@ export class InputPipe implements PipeTransform, OnModuleInit {
     const { hasRules, properties } = inputClassOf(metatype);
     if (!hasRules) return plainToInstance(metatype, sent) as unknown;
     if (properties === undefined) return this.validate(sent, metadata, definition);
-    const faults = type === 'query' ? queryFaults(sent, properties) : [];
+    const faults =
+      type === 'query'
+        ? queryFaults(
+            sent,
+            properties.map(({ name }) => name),
+          )
+        : [];
     if (faults.length > 0) throw new ApiError(definition, faults.join('; '));
     return makeInstance(new metatype() as Fields, properties, sent, definition, type === 'body' ? data : undefined);
   }
@@ -146,14 +152,15 @@ function makeInstance(
   throw new ApiError(definition, faults.map((fault) => prefix + fault).join('; '));
 }
 
-function queryFaults(query: Fields, properties: readonly CheckedProperty[]): string[] {
-  const names = properties.map(({ name }) => name);
+/** The faults of the names in a query, MAX_NAMED_FAULTS at most: those that are unknown or repeated. */
+export function queryFaults(query: Fields, names: readonly string[]): string[] {
   const faults: string[] = [];
   for (const name of Object.keys(query)) {
     if (faults.length === MAX_NAMED_FAULTS) break;
     if (!names.includes(name)) {
       const nearest = nearestName(name, names);
-      const advice = nearest === undefined ? `known are ${names.join(', ')}` : `did you mean '${nearest}'?`;
+      const known = names.length > 0 ? `known are ${names.join(', ')}` : 'this operation has none';
+      const advice = nearest === undefined ? known : `did you mean '${nearest}'?`;
       faults.push(`unknown query parameter '${name}'; ${advice}`);
     } else if (Array.isArray(query[name])) {
       faults.push(givenTwice(name));

@@ -466,6 +466,7 @@ export interface operations {
              *     - `missing_body`: The operation needs a body and none was sent.
              *     - `validation_failed`: The body lacks a required member or a value is invalid; the message lists every fault.
              *     - `invalid_idempotency_key`: The Idempotency-Key is empty, longer than 255 characters, not printable ASCII, wrongly quoted or given twice.
+             *     - `invalid_parameter`: A query parameter is invalid, unknown or given twice; the message names it.
              */
             400: {
                 headers: {
