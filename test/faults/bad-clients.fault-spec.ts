@@ -18,6 +18,7 @@ const API_KEY = 'bootstrap-key-of-the-fault-tests';
 const HEADERS_TIMEOUT_MS = 1_000;
 const REQUEST_TIMEOUT_MS = 2_500;
 const WRITE_TIMEOUT_MS = 1_500;
+const KEEP_ALIVE_TIMEOUT_MS = 20_000;
 const REQUESTS_IN_FLIGHT = 100;
 /** Requests that a client pipelines; those of all silent clients together stay below MAX_PIPELINED_REQUESTS. */
 const PIPELINED = 40;
@@ -41,6 +42,7 @@ beforeAll(async () => {
       BOOTSTRAP_API_KEY: API_KEY,
       RATE_LIMIT_PER_MINUTE: '0',
       REQUEST_TIMEOUT_MS: String(REQUEST_TIMEOUT_MS),
+      KEEP_ALIVE_TIMEOUT_MS: String(KEEP_ALIVE_TIMEOUT_MS),
       ...limits({ headersTimeoutMs: HEADERS_TIMEOUT_MS, writeTimeoutMs: WRITE_TIMEOUT_MS }),
       MAX_REQUESTS_IN_FLIGHT: String(REQUESTS_IN_FLIGHT),
     },

@@ -1,4 +1,5 @@
 import { Controller, Get, Injectable, Module, ServiceUnavailableException } from '@nestjs/common';
+import { once } from 'node:events';
 import { readFileSync } from 'node:fs';
 import { connect, type Socket } from 'node:net';
 import { ApiKeysService, RequireScopes } from '#api-keys';
@@ -163,7 +164,13 @@ test('open and dropped connections are counted', async () => {
   try {
     expect(valueOf(await scrape(), 'petstore_http_connections')).toBe(1);
     expect(valueOf(await scrape(), 'petstore_http_connections_limit')).toBe(5);
-    while (sockets.length < 4) sockets.push(connect(app.port, '127.0.0.1'));
+    // With a response each: silent ones would make room.
+    while (sockets.length < 4) {
+      const socket = connect(app.port, '127.0.0.1');
+      sockets.push(socket);
+      socket.write('GET /health/live HTTP/1.1\r\nHost: x\r\n\r\n');
+      await once(socket, 'data');
+    }
     await until(scrape, 'petstore_http_connections', 5);
     expect(valueOf(await scrape(), 'petstore_http_connections_dropped_total')).toBe(0);
     sockets.push(connect(app.port, '127.0.0.1').on('error', () => undefined));

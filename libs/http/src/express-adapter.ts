@@ -148,8 +148,8 @@ export class PlatformExpressAdapter extends ExpressAdapter {
 
   override initHttpServer(): void {
     const app = this.getInstance<Express>();
-    const server = createHttpServer(app, this.config);
-    this.connections = new Connections(server, this.config);
+    const { server, serve } = createHttpServer(app, this.config);
+    this.connections = new Connections(server, serve, this.config);
     this.drain = new Drain(server, this.connections, this.config);
     this.replies = new Replies(this.inFlight, this.drain);
     this.httpServer = server;

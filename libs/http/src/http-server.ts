@@ -1,9 +1,9 @@
 import type { Express } from 'express';
 import { createServer, IncomingMessage, type Server } from 'node:http';
 import { Socket } from 'node:net';
-import { createMessageClasses } from '#internals';
+import { createMessageClasses, takeConnections } from '#internals';
 import type { Config, SettingsOf } from '#settings';
-import { answeringOn } from './connections/connections.js';
+import { answeringOn, markTaken } from './connections/connections.js';
 import type { DRAIN_SETTINGS } from './connections/drain.js';
 import { announcesBody } from './requests/request-checks.js';
 import type { REQUEST_LOG_SETTINGS } from './requests/request-context.js';
@@ -15,9 +15,12 @@ export type HttpConfig = Pick<Config, 'fastPaths'> &
 
 /**
  * Creates the HTTP server: message classes, limits and time-outs. `parser-errors.ts` answers 408 when a time-out is
- * over.
+ * over. `serve` makes a connection one of HTTP; `connections.ts` calls it.
  */
-export function createHttpServer(app: Express, config: HttpConfig): Server {
+export function createHttpServer(
+  app: Express,
+  config: HttpConfig,
+): { server: Server; serve: (socket: Socket) => void } {
   const { fastPaths } = config;
   // Never Node's own class, because `limitUpgrades` changes the prototype.
   const classes = fastPaths ? createMessageClasses(app) : { IncomingMessage: class extends IncomingMessage {} };
@@ -32,12 +35,13 @@ export function createHttpServer(app: Express, config: HttpConfig): Server {
     requireHostHeader: false,
     noDelay: true,
   });
+  const serve = takeConnections(server);
   limitUpgrades(classes.IncomingMessage.prototype);
   // No limit on the number of header fields: by default Node ignores those after the first 1000, so they would not be
   // checked. MAX_HEADER_BYTES bounds the work.
   server.maxHeadersCount = 0;
   if (fastPaths) server.on('connection', joinWrites);
-  return server;
+  return { server, serve };
 }
 
 /**
@@ -90,7 +94,10 @@ function limitUpgrades(prototype: IncomingMessage): void {
     get(this: IncomingMessage & { [UPGRADE]?: boolean }) {
       if (!this[UPGRADE]) return this[UPGRADE];
       const isWebSocket = this.method === 'GET' && this.headers.upgrade?.toLowerCase() === 'websocket';
-      return isWebSocket && !announcesBody(this) && answeringOn(this.socket) === undefined;
+      const isTaken = isWebSocket && !announcesBody(this) && answeringOn(this.socket) === undefined;
+      // Until a request with `Upgrade` arrives after all, because no module listens.
+      if (isTaken) markTaken(this.socket);
+      return isTaken;
     },
     set(this: { [UPGRADE]?: boolean }, value: boolean) {
       this[UPGRADE] = value;

@@ -4,12 +4,13 @@ export const SERVER_SETTINGS = {
   requestTimeoutMs: milliseconds(
     'REQUEST_TIMEOUT_MS',
     30_000,
-    'Longest time in ms for a whole request to arrive, 10 s of it for the header section; then it gets 408.',
+    'Longest time in ms for a whole request to arrive, from its first byte, 10 s of it for the header section; then it gets 408.',
   ),
   keepAliveTimeoutMs: milliseconds(
     'KEEP_ALIVE_TIMEOUT_MS',
     75_000,
-    'An idle connection is closed after this time in ms. Longer than the 60 s of usual load balancers, so that they close it.',
+    'A connection on which nothing is sent is closed after this time in ms, also before its first request. Longer than the 60 s ' +
+      'of usual load balancers, so that they close it.',
   ),
   maxRequestsInFlight: integer(
     'MAX_REQUESTS_IN_FLIGHT',
@@ -18,7 +19,7 @@ export const SERVER_SETTINGS = {
     'Largest number of requests that a process works on at a time. Further requests get 503 at once, health checks and ' +
       'metrics excepted.',
   ),
-  /** Longest time in ms for the header section of a request to arrive; at most REQUEST_TIMEOUT_MS. Then 408. */
+  /** Longest time in ms for the header section of a request to arrive, from its first byte; at most REQUEST_TIMEOUT_MS. Then 408. */
   headersTimeoutMs: limit(10_000),
   /** A client may read nothing of its response for this time in ms, or at most twice as long; then its connection is cut. */
   writeTimeoutMs: limit(30_000),
@@ -77,6 +78,9 @@ export const LINGER_MS = 1_000;
  * 4096. Node's default is 511; beyond it, clients that connect at the same moment try again only after a second.
  */
 export const LISTEN_BACKLOG = 4_096;
+
+/** A connection may lose its place at the limit of connections after this time in ms without a request. */
+export const QUIET_MS = 1_000;
 
 /** Interval in ms of the check for HEADERS_TIMEOUT_MS and REQUEST_TIMEOUT_MS; a 408 may be late by this much. */
 export const TIMEOUT_CHECK_INTERVAL_MS = 500;
