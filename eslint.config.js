@@ -11,7 +11,7 @@ import tseslint from 'typescript-eslint';
 export const LIBRARIES = {
   errors: [],
   runtime: [],
-  'embedded-postgres': ['errors'],
+  'embedded-postgres': ['errors', 'internals'],
   json: ['errors'],
   'shared-statements': ['errors', 'runtime'],
   settings: ['errors', 'runtime'],

@@ -3,9 +3,12 @@ export { DATABASE_SETTINGS, EMBEDDED_SETTINGS, POOL_SETTINGS, STATEMENT_SETTINGS
 export type { PostgresConfig } from './src/connection-settings.js';
 export {
   databaseFault,
+  isCancelled,
+  isCancelledWait,
   isConnectionFailure,
   isOutcomeUnknown,
   rootFault,
+  unavailable,
 } from './src/connections/connection-errors.js';
 export { ServicePool, type ServicePoolOptions } from './src/connections/service-pool.js';
 export { StatementRunner } from './src/connections/statement-runner.js';

@@ -2,6 +2,7 @@ import type { Command } from 'commander';
 import { createReadStream, rmSync } from 'node:fs';
 import { open, rm } from 'node:fs/promises';
 import { StartupError } from '#errors';
+import { STOP_SIGNALS } from '#runtime';
 import type { CommandContext } from './context.js';
 import { runInService } from './service-client.js';
 import { showProgress } from './terminal.js';
@@ -65,11 +66,11 @@ async function writeFile(path: string, produce: (write: Write) => Promise<string
     throw fileError(path, 'written', error);
   };
   const file = await open(path, 'wx', 0o600).catch(fail);
-  const abandon = (): void => {
+  const abandon = (_: NodeJS.Signals, number: number): void => {
     rmSync(path, { force: true });
-    process.exit(130);
+    process.exit(128 + number);
   };
-  process.once('SIGINT', abandon);
+  STOP_SIGNALS.forEach((signal) => process.once(signal, abandon));
   let bytes = 0;
   try {
     const text = await produce((piece) => {
@@ -78,7 +79,7 @@ async function writeFile(path: string, produce: (write: Write) => Promise<string
       return file.appendFile(piece).catch(fail);
     });
     await file.sync();
-    process.off('SIGINT', abandon);
+    STOP_SIGNALS.forEach((signal) => process.off(signal, abandon));
     return text;
   } catch (error) {
     await rm(path, { force: true });

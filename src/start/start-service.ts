@@ -3,9 +3,11 @@ import cluster from 'node:cluster';
 import { once } from 'node:events';
 import type { Server } from 'node:http';
 import { type AddressInfo, createServer } from 'node:net';
+import { DataSource } from 'typeorm';
 import { ApiKeysService } from '#api-keys';
 import { StartupError } from '#errors';
 import { PlatformExpressAdapter } from '#http';
+import type { ServiceDataSource } from '#postgres';
 import { ProcessGroup } from '#processes';
 import { onStopSignal } from '#runtime';
 import { type Application, BASE_PATH } from '#settings';
@@ -23,7 +25,7 @@ const CLOSE_TIMEOUT_MS = 3_000;
 
 /**
  * Starts the service with the settings of the environment and of `.env`, in WEB_CONCURRENCY processes, and stops it on
- * SIGTERM or SIGINT. If the start fails, the cause is printed and the process ends with code 1.
+ * SIGTERM, SIGINT or SIGHUP. If the start fails, the cause is printed and the process ends with code 1.
  *
  * @example await startService({ features: [OrdersModule], migrations: [CreateOrder1795300000000] });
  * @param options the additions of a project
@@ -87,9 +89,14 @@ async function serve(config: ServiceConfig, options: ServiceOptions): Promise<vo
 
   // Commands cannot open the embedded database while this process uses it, so this process runs them.
   const commands = config.databaseUrl === undefined ? new ServiceCommands(app) : undefined;
-  stopOnSignal(config, async (signal) => {
+  const stop = stopOnSignal(config, async (signal) => {
     await Promise.all([commands?.close(), app.close(signal)]);
     await stopTracing?.();
+  });
+  void app.get<ServiceDataSource>(DataSource).engine?.lost.then((reason) => {
+    tell(failureText(reason));
+    process.exitCode = 1;
+    stop();
   });
   if (cluster.isPrimary) {
     const { port } = (app.getHttpServer() as Server).address() as AddressInfo;
@@ -99,35 +106,34 @@ async function serve(config: ServiceConfig, options: ServiceOptions): Promise<vo
 }
 
 /**
- * Drains the server and closes the application on SIGTERM or SIGINT, and in a worker when the primary process is gone.
- * Shutdown hooks of modules get the signal. The exit code is 0, or 1 when closing fails or takes too long.
+ * Drains the server and closes the application on SIGTERM, SIGINT or SIGHUP, and in a worker when the primary process is gone.
+ * Shutdown hooks of modules get the signal. The exit code is `process.exitCode`, or 1 when closing fails or takes too long.
+ *
+ * @returns a function that does the same without a signal
  */
-function stopOnSignal(config: ServiceConfig, close: (signal?: NodeJS.Signals) => Promise<void>): void {
+function stopOnSignal(config: ServiceConfig, close: (signal?: NodeJS.Signals) => Promise<void>): () => void {
   let stopping = false;
   const stop = (signal?: NodeJS.Signals): void => {
+    if (stopping) return;
     stopping = true;
     const limit = config.shutdownDelayMs + config.shutdownTimeoutMs + CLOSE_TIMEOUT_MS;
     setTimeout(() => {
       tell(`petstore: The database did not close within ${limit} ms; the statements that it waits for are cut.`);
       process.exit(1);
     }, limit);
-    close(signal).then(() => process.exit(0), fail);
+    close(signal).then(() => process.exit(), fail);
   };
-  onStopSignal(
-    (signal) => {
-      if (!stopping) stop(signal);
-    },
-    () => {
-      // Not in a worker, which may get one signal twice: from the primary process, and as a member of its process group.
-      if (cluster.isPrimary) process.exit(1);
-    },
-  );
+  onStopSignal(stop, () => {
+    // Not in a worker, which may get one signal twice: from the primary process, and as a member of its process group.
+    if (cluster.isPrimary) process.exit(1);
+  });
   const { worker } = cluster;
   worker?.on('disconnect', () => {
     // The primary process is gone. Without this flag node:cluster would end the worker at once, with its requests.
     worker.exitedAfterDisconnect = true;
-    if (!stopping) stop();
+    stop();
   });
+  return stop;
 }
 
 /**

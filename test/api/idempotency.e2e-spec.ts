@@ -1,4 +1,5 @@
 import { Body, Controller, Injectable, Module, Post } from '@nestjs/common';
+import { DataSource } from 'typeorm';
 import { RequireScopes } from '#api-keys';
 import { Idempotency, IdempotencyKey, Idempotent } from '#idempotency';
 import { Int64Property, TextProperty } from '#input';
@@ -235,6 +236,71 @@ describe('a module with idempotent work', () => {
     const headers = { 'idempotency-key': key };
     expectRefusal(await app.client.post('/v1/test-notes/drafts', note, { headers }), 'idempotency_key_reused');
     expectRefusal(await add(key), 'idempotency_key_reused');
+  });
+});
+
+/** A new connection's open transaction that has stored a key, as one whose commit waits for a standby; ends it. */
+async function holdKey(instance: TestApp, key: string, also = 'SELECT'): Promise<() => Promise<unknown>> {
+  const holder = instance.nest.get(DataSource).createQueryRunner();
+  await holder.startTransaction();
+  await holder.query(
+    `INSERT INTO idempotency_key (client_id, key, fingerprint, result) SELECT min(id), $1, sha256(''), '0' FROM client`,
+    [key],
+  );
+  await holder.query(also);
+  return async () => {
+    await holder.rollbackTransaction();
+    await holder.release();
+  };
+}
+
+describeOnPostgresql('an earlier attempt that does not end within STATEMENT_TIMEOUT_MS', () => {
+  let slow: TestApp;
+  beforeAll(async () => {
+    slow = await createTestApp({ settings: { ...SETTINGS, STATEMENT_TIMEOUT_MS: '300' }, features: [NotesModule] });
+    await slow.sql('CREATE TABLE test_note (id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY, text text UNIQUE)');
+    await slow.sql('CREATE TABLE test_weight (grams bigint)');
+  });
+  afterAll(() => slow.close());
+
+  const post = (path: string, key: string, body: object): Promise<HttpAnswer> =>
+    slow.client.post(path, body, { headers: { 'idempotency-key': key }, expects500: true });
+  const settledLater = {
+    status: 503,
+    json: {
+      code: 'unavailable',
+      message: 'Whether the request was carried out before is not known. Send it again.',
+      status: 503,
+    },
+    headers: expect.objectContaining({ 'retry-after': '1' }) as unknown,
+  };
+
+  test.each([
+    ['its key', '/v1/pets', REX, undefined],
+    ['its key, in the transaction of a module', '/v1/test-notes', { text: 'key', weight: 1 }, undefined],
+    ['another row of it', '/v1/test-notes', { text: 'row', weight: 1 }, `INSERT INTO test_note (text) VALUES ('row')`],
+    ['the table of keys', '/v1/pets', REX, 'LOCK TABLE idempotency_key'],
+  ])(
+    '503 with Retry-After, not took_too_long, for a retry that waits for %s; a later one settles it',
+    async (_, path, body, also) => {
+      const key = newKey();
+      const release = await holdKey(slow, key, also);
+      expect(await post(path, key, body)).toMatchObject(settledLater);
+      expect(slow.log.requests.at(-1)).toMatchObject({ status: 503, cause: 'unsettled' });
+      await release();
+      expect((await post(path, key, body)).status).toBe(201);
+    },
+  );
+
+  test('500 took_too_long for a change that takes too long by itself', async () => {
+    await slow.sql(
+      `CREATE FUNCTION linger() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN PERFORM pg_sleep(3); RETURN NEW; END'`,
+    );
+    for (const table of ['pet', 'test_note'])
+      await slow.sql(`CREATE TRIGGER linger BEFORE INSERT ON ${table} FOR EACH ROW EXECUTE FUNCTION linger()`);
+    expect((await post('/v1/pets', newKey(), REX)).json).toMatchObject({ code: 'took_too_long', status: 500 });
+    const note = { text: 'slow', weight: 1 };
+    expect((await post('/v1/test-notes', newKey(), note)).json).toMatchObject({ code: 'took_too_long', status: 500 });
   });
 });
 

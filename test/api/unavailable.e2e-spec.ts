@@ -97,6 +97,19 @@ test('in an outage a known key is valid for seconds, then opens the metrics alon
   app.clock.comeBack();
 });
 
+test('503, not took_too_long, while the look-up of a key waits for a lock', async () => {
+  const slow = await createTestApp({ settings: { STATEMENT_TIMEOUT_MS: '300' } });
+  const { secret } = await slow.nest.get(ApiKeysService).create({ client: 'locked-out' });
+  const locked = await slow.nest.get(Database).transaction(async ({ manager }) => {
+    await manager.query('LOCK TABLE client');
+    return slow.client.get('/v1/pets', { apiKey: secret, expects500: true });
+  });
+  expect(locked).toMatchObject({ status: 503, json: { code: 'unavailable' }, headers: { 'retry-after': '1' } });
+  expect(slow.log.requests.at(-1)).toMatchObject({ status: 503, cause: 'database_slow' });
+  expect((await slow.client.get('/v1/pets', { apiKey: secret })).status).toBe(200);
+  await slow.close();
+});
+
 describe('a pool of one connection', () => {
   const NOT_DONE = 'The database is not available. Try again.';
   const UNKNOWN = expect.stringMatching(

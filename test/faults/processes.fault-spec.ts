@@ -216,6 +216,7 @@ test.each([
   ['SIGTERM', 1],
   ['SIGTERM', PROCESSES],
   ['SIGINT', PROCESSES],
+  ['SIGHUP', PROCESSES],
 ] as const)('%s drains %d processes: every accepted request gets a response', async (signal, count) => {
   const { group, origin, pids } = await startedGroup({ ...limits({}), WEB_CONCURRENCY: String(count) });
   const prefix = `${signal}-${count}`;

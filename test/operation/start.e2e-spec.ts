@@ -34,7 +34,7 @@ afterEach(async () => {
   await rm(home, { recursive: true, force: true });
 });
 
-test.each(['SIGTERM', 'SIGINT'] as const)('runs until %s, and ends with exit code 0', async (signal) => {
+test.each(['SIGTERM', 'SIGINT', 'SIGHUP'] as const)('runs until %s, and ends with exit code 0', async (signal) => {
   const service = services.start({ ...database.settings, BOOTSTRAP_API_KEY });
   const client = new HttpClient(await service.origin(), BOOTSTRAP_API_KEY);
   expect((await client.post('/v1/pets', { name: 'Rex', categoryId: 7 })).status).toBe(201);

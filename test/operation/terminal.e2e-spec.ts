@@ -2,9 +2,17 @@ import { mkdtemp, readdir, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { createTestDatabase, engine, testOnce, type TestDatabase } from '../support/database.js';
+import {
+  administerTestDatabase,
+  createTestDatabase,
+  describeOnPostgresql,
+  engine,
+  testOnce,
+  type TestDatabase,
+} from '../support/database.js';
 import { HttpClient } from '../support/http-client.js';
 import { CTRL_C, TerminalProcess } from '../support/terminal-process.js';
+import { until } from '../support/until.js';
 
 /*
  * The output of the service on a terminal of 80 columns.
@@ -89,6 +97,26 @@ describe('Ctrl+C under npm start', () => {
   );
 });
 
+describeOnPostgresql('a terminal that is closed', () => {
+  test('drains the service: a request in flight gets its 201', async () => {
+    await administerTestDatabase(
+      database,
+      `CREATE FUNCTION linger() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN PERFORM pg_sleep(3); RETURN NULL; END'`,
+    );
+    await administerTestDatabase(
+      database,
+      'CREATE TRIGGER linger AFTER INSERT ON pet FOR EACH STATEMENT EXECUTE FUNCTION linger()',
+    );
+    const terminal = serve();
+    const client = await clientOf(terminal);
+    const sent = client.post('/v1/pets', { name: 'Rex', categoryId: 7 });
+    await sleep(500);
+    // Its programs get SIGHUP, and an error for each write to it.
+    await terminal.close();
+    expect((await sent).status).toBe(201);
+  });
+});
+
 describe('the log on a terminal', () => {
   testOnce('has a line for each request, with the path and without the query', async () => {
     const terminal = serve();
@@ -118,6 +146,11 @@ describe('a command on a terminal', () => {
     await terminal.shows(/\d bytes; Ctrl\+C deletes the file\.$/);
     terminal.type(CTRL_C);
     expect([await terminal.ended, await readdir(home)]).toEqual([130, []]);
+    const closed = petstore('export --to closed.sql');
+    await closed.shows(/\d bytes; Ctrl\+C deletes the file\.$/);
+    expect(await readdir(home)).toEqual(['closed.sql']);
+    await closed.close();
+    await until(async () => (await readdir(home)).length === 0);
   });
 
   testOnce('a table of keys fits 80 columns, and a pipe whose reader has gone gets no stack trace', async () => {

@@ -1,11 +1,19 @@
-import { mkdir, readdir, rm, stat, symlink, writeFile } from 'node:fs/promises';
+import { chmod, mkdir, readdir, rename, rm, stat, symlink, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import type { DataSource } from 'typeorm';
+import { Controller, Module, Post } from '@nestjs/common';
+import { DataSource } from 'typeorm';
+import { Public } from '#api-keys';
 import { StartupError } from '#errors';
+import { Database } from '#postgres';
 import { readConfig } from '../../src/settings.js';
 import { dataSourceOptions, openCurrentDatabase } from '../../libs/postgres/src/data-source.js';
+import { petstoreCommand } from '../operation/support/petstore-command.js';
+import { createTestApp, type TestApp } from '../support/app.js';
 import { createEmptyTestDatabase, createTestDatabase, type TestDatabase } from '../support/database.js';
 import { giveAway } from '../support/foreign-files.js';
+import { type HttpAnswer, HttpClient } from '../support/http-client.js';
+import { ServiceProcess } from '../support/service-process.js';
+import { until } from '../support/until.js';
 
 let database: TestDatabase;
 let dataDir: string;
@@ -21,10 +29,18 @@ async function open(directory = dataDir): Promise<DataSource> {
   return openCurrentDatabase(await dataSourceOptions(readConfig({ DATA_DIR: directory })));
 }
 
-test('a missing DATA_DIR is created, and remains of a killed first start are removed', async () => {
+test('a missing DATA_DIR is created for its owner alone, where everybody may write, too', async () => {
+  await chmod(dataDir, 0o777);
+  const directory = join(dataDir, 'new');
+  await (await open(directory)).destroy();
+  expect((await stat(directory)).mode & 0o777).toBe(0o700);
+});
+
+test('a first start makes the database, also in an empty directory, and removes the remains of a killed one', async () => {
   const empty = await createEmptyTestDatabase();
   const nested = join(empty.settings.DATA_DIR ?? '', 'a', 'b');
   await mkdir(join(nested, 'initdb-killed', 'base'), { recursive: true });
+  await mkdir(join(nested, 'postgres'));
   const dataSource = await open(nested);
   expect(await dataSource.query('SELECT count(*) FROM pet')).toEqual([{ count: '0' }]);
   await dataSource.destroy();
@@ -61,11 +77,247 @@ test('a broken database is refused, and a file named that cannot be read', async
   const file = join(dataDir, 'postgres', 'global', 'pg_control');
   await writeFile(file, 'not a control file');
   const message = expect.stringMatching(
-    /^The embedded database in DATA_DIR '.+' does not open \(.+\)\. If its disk is full, .+ only if neither helps\.$/,
+    /^The embedded database in DATA_DIR '.+' does not open \(.+\)\. If it is on no local disk, .+ restore a backup\.$/,
   ) as string;
   await expect(open()).rejects.toMatchObject({ name: StartupError.name, message });
   // Tests may run as root, who may read every file but none behind this link.
   await rm(file);
   await symlink('nowhere', file);
   await expect(open()).rejects.toThrow(`This user may not read and write '${file}': give it to this user (chown).`);
+});
+
+test('a copy that lacks empty folders opens with all rows, and other users get no rights', async () => {
+  const cluster = join(dataDir, 'postgres');
+  const before = await open();
+  await before.query(`INSERT INTO pet (name, category_id) VALUES ('copied', 1)`);
+  await before.destroy();
+  const folders = await readdir(cluster, { recursive: true });
+  const all = [...folders].sort();
+  // Innermost first, until no folder is empty.
+  for (const name of folders.sort().reverse()) {
+    const path = join(cluster, name);
+    if ((await stat(path)).isDirectory() && (await readdir(path)).length === 0) await rm(path, { recursive: true });
+  }
+  expect((await readdir(cluster, { recursive: true })).length).toBeLessThan(all.length - 10);
+  await chmod(cluster, 0o755);
+  const after = await open();
+  expect(await after.query('SELECT name FROM pet')).toEqual([{ name: 'copied' }]);
+  await after.destroy();
+  expect((await readdir(cluster, { recursive: true })).sort()).toEqual(
+    expect.arrayContaining(all.filter((name) => !name.includes('.'))),
+  );
+  expect((await stat(cluster)).mode & 0o777).toBe(0o750);
+  expect((await stat(join(cluster, 'pg_notify'))).mode & 0o777).toBe(0o700);
+});
+
+test('the engine has the major version that databases are compared with', async () => {
+  const dataSource = await open();
+  expect(await dataSource.query('SHOW server_version')).toEqual([
+    { server_version: expect.stringMatching(/^18\./) as string },
+  ]);
+  await dataSource.destroy();
+});
+
+test.each<[string, (cluster: string) => Promise<unknown>, RegExp]>([
+  [
+    'of another major version',
+    (cluster) => writeFile(join(cluster, 'PG_VERSION'), '17\n'),
+    /^The database '.+' is of PostgreSQL 17, and this version of the service has 18: .+ 'export'.+ 'import' the file\.$/,
+  ],
+  [
+    'that is none',
+    (cluster) => rm(join(cluster, 'PG_VERSION')),
+    /^'.+' is not empty, and no database of PostgreSQL: it has no PG_VERSION\. /,
+  ],
+  [
+    'of a server',
+    (cluster) => writeFile(join(cluster, 'postmaster.pid'), `4242\n${cluster}\n`),
+    /is that of a PostgreSQL server \(process 4242\).+ Set DATABASE_URL to that server, or another DATA_DIR\.$/,
+  ],
+  [
+    'that lacks more than empty folders',
+    (cluster) => rename(join(cluster, 'pg_xact'), join(cluster, 'elsewhere')),
+    /^The database '.+' lacks 'pg_xact'\. Copy all of it again, or restore a backup\.$/,
+  ],
+])('a database %s is refused with the remedy, and not changed', async (_, damage, message) => {
+  const cluster = join(dataDir, 'postgres');
+  await damage(cluster);
+  const before = await readdir(cluster, { recursive: true });
+  const error = await open().catch((refusal: Error) => refusal);
+  expect(error).toBeInstanceOf(StartupError);
+  expect((error as Error).message).toMatch(message);
+  expect(await readdir(cluster, { recursive: true })).toEqual(before);
+  expect(await readdir(dataDir)).toEqual(['postgres']);
+});
+
+test.each([0o777, 0o1777, 0o702])(
+  'a DATA_DIR that everybody may write (mode %o) is refused, through a link, too',
+  async (mode) => {
+    const link = `${dataDir}-link`;
+    await symlink(dataDir, link);
+    await chmod(dataDir, mode);
+    for (const directory of [dataDir, link])
+      await expect(open(directory)).rejects.toMatchObject({
+        name: StartupError.name,
+        message: expect.stringMatching(
+          /^Everybody may write to DATA_DIR '.+', and so replace the database\. Run: chmod o-w '.+', or set DATA_DIR to a new directory in it\.$/,
+        ) as string,
+      });
+    expect(await readdir(dataDir)).toEqual(['postgres']);
+    await rm(link);
+  },
+);
+
+test('a DATA_DIR that its group may write is accepted', async () => {
+  await chmod(dataDir, 0o2770);
+  await (await open()).destroy();
+});
+
+describe('a statement that nests too deeply', () => {
+  /** Ends the engine: PostgreSQL does not notice in time that the stack is used up. */
+  const DEADLY = `SELECT (repeat('[', 60000) || repeat(']', 60000))::jsonb`;
+
+  @Public()
+  @Controller('test-deep')
+  class TestDeepController {
+    constructor(
+      private readonly dataSource: DataSource,
+      private readonly database: Database,
+    ) {}
+
+    @Post()
+    run(): Promise<unknown> {
+      return this.dataSource.query(DEADLY);
+    }
+
+    @Post('transaction')
+    runInTransaction(): Promise<unknown> {
+      return this.database.transaction(async ({ manager }) => {
+        await manager.query(`INSERT INTO client (name) VALUES ('undone')`);
+        await manager.query(DEADLY);
+      });
+    }
+  }
+
+  @Module({ controllers: [TestDeepController] })
+  class DeepModule {}
+
+  let app: TestApp;
+  beforeAll(async () => {
+    app = await createTestApp({ features: [DeepModule] });
+  });
+  afterAll(() => app.close());
+
+  const post = (path: string): Promise<HttpAnswer> => app.client.post(path, {}, { apiKey: null, expects500: true });
+
+  test.each([
+    ['a sum of 2 000 terms', `SELECT ${Array(2_000).fill('1').join('+')}`],
+    ['a recursion without end', 'SELECT test_endless(1)'],
+  ])('%s: 54001 as on a server, and the engine goes on', async (_, text) => {
+    await app.sql(
+      `CREATE OR REPLACE FUNCTION test_endless(n int) RETURNS int LANGUAGE plpgsql AS 'BEGIN RETURN test_endless(n + 1); END'`,
+    );
+    app.log.lines.length = 0;
+    await expect(app.nest.get(DataSource).query(text)).rejects.toMatchObject({
+      name: 'QueryFailedError',
+      code: '54001',
+    });
+    expect(await app.sql('SELECT 1')).toEqual([[1]]);
+    expect(app.log.lines.filter(({ msg }) => msg.includes('embedded engine'))).toEqual([]);
+  });
+
+  test('if it ends the engine: 500, and the engine is opened again with every acknowledged change; until then readiness is 503', async () => {
+    const created = await app.client.post('/v1/pets', { name: 'Rex', categoryId: 7 });
+    expect((await app.client.get('/health/ready', { apiKey: null })).status).toBe(200);
+    app.log.lines.length = 0;
+    for (const path of ['/v1/test-deep', '/v1/test-deep/transaction']) {
+      const calls = [post(path), ...Array.from({ length: 20 }, () => app.client.get(`/v1/pets/${created.json.id}`))];
+      const deadly = await calls[0];
+      expect(deadly).toMatchObject({ status: 500, json: { code: 'internal_error' } });
+      const ready = await app.client.get('/health/ready', { apiKey: null });
+      expect(ready).toMatchObject({
+        status: 503,
+        json: { code: 'unavailable', message: 'The embedded database is being opened again.' },
+        headers: { 'retry-after': '1' },
+      });
+      // They have waited.
+      for (const { status, text } of await Promise.all(calls.slice(1)))
+        expect([status, text]).toEqual([200, created.text]);
+      await until(async () => (await app.client.get('/health/ready', { apiKey: null })).status === 200);
+      expect((await app.client.post('/v1/pets', { name: 'Max', categoryId: 7 })).status).toBe(201);
+    }
+    expect(await app.sql(`SELECT FROM client WHERE name = 'undone'`)).toEqual([]);
+    const lines = app.log.lines
+      .filter(({ context }) => context === 'EmbeddedEngine')
+      .map(({ level, msg }) => [level, msg]);
+    expect(lines).toEqual([
+      [
+        40,
+        'A statement has ended the embedded engine (RangeError: Maximum call stack size exceeded). It is opened again.',
+      ],
+      [30, expect.stringMatching(/^The embedded engine is open again after \d+ ms\.$/)],
+      [40, expect.anything()],
+      [30, expect.anything()],
+    ]);
+    // A person must look at it.
+    expect(app.log.lines.filter(({ level }) => level === 50)).toHaveLength(2);
+  });
+
+  test('the memory of ended engines is given back', async () => {
+    const other = await createTestApp({ features: [DeepModule] });
+    const end = async (): Promise<number> => {
+      await other.client.post('/v1/test-deep', {}, { apiKey: null, expects500: true });
+      await other.sql('SELECT 1');
+      return process.memoryUsage().external;
+    };
+    const before = await end();
+    for (let count = 0; count < 3; count++) await end();
+    const growth = (await end()) - before;
+    await other.close();
+    // Each has 200 MB. V8 keeps one or two until it collects garbage.
+    expect(growth / 1_000_000).toBeLessThan(650);
+  });
+});
+
+describe('a service whose engine has ended', () => {
+  const API_KEY = 'bootstrap-key-of-the-tests';
+  const DEADLY_PET = { name: 'deadly', categoryId: 1 };
+  let service: ServiceProcess;
+  let client: HttpClient;
+  beforeEach(async () => {
+    const dataSource = await open();
+    await dataSource.query(`CREATE FUNCTION end_engine() RETURNS trigger LANGUAGE plpgsql AS $$
+      BEGIN PERFORM (repeat('[', 60000) || repeat(']', 60000))::jsonb; RETURN NEW; END $$`);
+    await dataSource.query(
+      `CREATE TRIGGER end_engine BEFORE INSERT ON pet FOR EACH ROW WHEN (NEW.name = 'deadly') EXECUTE FUNCTION end_engine()`,
+    );
+    await dataSource.destroy();
+    service = new ServiceProcess({ ...database.settings, BOOTSTRAP_API_KEY: API_KEY }, dataDir);
+    client = new HttpClient(await service.origin(), API_KEY);
+  });
+  afterEach(() => service.kill());
+  const kill = async (): Promise<number> => (await client.post('/v1/pets', DEADLY_PET, { expects500: true })).status;
+
+  test('runs commands, and stops at once on SIGTERM', async () => {
+    const killed = kill();
+    const listed = petstoreCommand(dataDir, database.settings, 'keys', 'list');
+    expect([await killed, (await listed).code]).toEqual([500, 0]);
+    expect((await client.post('/v1/pets', { name: 'Rex', categoryId: 7 })).status).toBe(201);
+    expect(await kill()).toBe(500);
+    const since = performance.now();
+    expect(await service.stop('SIGTERM')).toBe(0);
+    expect(performance.now() - since).toBeLessThan(4_000);
+    const dataSource = await open();
+    expect(await dataSource.query('SELECT name FROM pet')).toEqual([{ name: 'Rex' }]);
+    await dataSource.destroy();
+  });
+
+  test('ends with a sentence and exit code 1 when it ends again and again, so that its supervisor starts it', async () => {
+    for (let count = 0; count < 6; count++) expect(await kill()).toBe(500);
+    expect(await service.ended).toBe(1);
+    expect(service.stderr).toMatch(
+      /\npetstore: The embedded engine has ended, and is not opened again: statements have ended it 6 times in a row\.\n$/,
+    );
+    await (await open()).destroy();
+  });
 });

@@ -2,7 +2,7 @@ import { Injectable, Logger } from '@nestjs/common';
 import { hash } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { ApiError, type ErrorDefinition, EXPIRED_API_KEY, INVALID_API_KEY, REVOKED_API_KEY } from '#errors';
-import { Database, type Statement } from '#postgres';
+import { Database, isCancelled, type Statement, unavailable } from '#postgres';
 import { Clock } from '#runtime';
 import { product } from '#settings';
 import { Batches, type BatchLimits } from '#shared-statements';
@@ -67,7 +67,7 @@ export class ApiKeyVerifier {
    * The key of a bearer token; a promise only when the database must be queried.
    *
    * @throws ApiError INVALID_API_KEY, REVOKED_API_KEY or EXPIRED_API_KEY, each with its challenge; UNAVAILABLE when the
-   * database is unreachable, or a thousand others wait to be looked up
+   * database is unreachable or slow, or a thousand others wait to be looked up
    */
   verify(token: string, now = this.clock.now()): StoredApiKey | Promise<StoredApiKey> {
     if (token.length > MAX_KEY_LENGTH) throw invalidToken(INVALID_API_KEY);
@@ -127,7 +127,10 @@ export class ApiKeyVerifier {
     const { changes } = this;
     const checkedAt = this.clock.now();
     const values = hashes.map((hashed) => Buffer.from(hashed, 'base64'));
-    const rows = await this.database.readPrimary<[...KeyRow, hash: string]>(FIND_BY_HASHES, [values]);
+    const rows = await this.database
+      .readPrimary<[...KeyRow, hash: string]>(FIND_BY_HASHES, [values])
+      // Not `took_too_long`: the request has not asked for this statement.
+      .catch((error: unknown) => Promise.reject(isCancelled(error) ? unavailable(error) : error));
     const found = new Map(rows.map((row) => [row[12], toStoredApiKey(row)]));
     for (const key of found.values()) this.reportUnreadable(key);
     const keys = hashes.map((hashed) => found.get(hashed));

@@ -2,6 +2,7 @@ import { randomBytes } from 'node:crypto';
 import { once } from 'node:events';
 import { chmod, readdir, rename, rm, stat } from 'node:fs/promises';
 import { connect, createServer, type Socket } from 'node:net';
+import { Logger } from '@nestjs/common';
 import { join } from 'node:path';
 import { StartupError } from '#errors';
 
@@ -23,7 +24,8 @@ const MAX_SOCKET_PATH = 103;
  * socket that refuses belongs to a dead process, even after SIGKILL. Of two processes that start together at least one
  * sees the other and is refused.
  *
- * @throws StartupError when another process holds the lock, or the path is too long for a socket; any error of the system
+ * @throws StartupError when another process holds the lock, everybody may write to the directory, or its path is too long for
+ *   a socket; any error of the system
  */
 export async function lockDirectory(directory: string): Promise<DirectoryLock> {
   const name = `${process.pid}-${randomBytes(4).toString('hex')}${SUFFIX}`;
@@ -37,6 +39,11 @@ export async function lockDirectory(directory: string): Promise<DirectoryLock> {
   const server = createServer((socket) => (serve === undefined ? socket.destroy() : serve(socket))).unref();
   await once(server.listen({ path: draft }), 'listening');
   await chmod(draft, 0o600);
+  const fault = await accessFault(directory, draft);
+  if (fault !== undefined) {
+    await new Promise((done) => server.close(done));
+    throw fault;
+  }
   await rename(draft, path);
   const release = async (): Promise<void> => {
     await rm(path, { force: true });
@@ -49,6 +56,28 @@ export async function lockDirectory(directory: string): Promise<DirectoryLock> {
   await release();
   throw new StartupError(
     `DATA_DIR '${directory}' is in use by process ${owner.name.split('-')[0]}. Stop it, or set another DATA_DIR.`,
+  );
+}
+
+/**
+ * The refusal of a directory that everybody may write: a stranger could rename what is in it. The sticky bit would prevent
+ * that, but not a database, or a socket, that is there first. A group may have the right, as it has on Kubernetes' volumes.
+ *
+ * @param ours a file in the directory that was given to its owner alone. If others have rights to it nevertheless, modes have no
+ *   effect there, as on most file systems of Windows: that is only reported
+ */
+async function accessFault(directory: string, ours: string): Promise<StartupError | undefined> {
+  const { mode } = await stat(directory);
+  if ((mode & 0o002) === 0) return undefined;
+  if (((await stat(ours)).mode & 0o077) !== 0) {
+    new Logger('EmbeddedEngine').warn(
+      `The file system of DATA_DIR '${directory}' has no access rights: every user of this machine may read and change the data.`,
+    );
+    return undefined;
+  }
+  return new StartupError(
+    `Everybody may write to DATA_DIR '${directory}', and so replace the database. Run: chmod o-w '${directory}', ` +
+      'or set DATA_DIR to a new directory in it.',
   );
 }
 

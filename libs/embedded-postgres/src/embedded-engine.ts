@@ -1,12 +1,14 @@
 import type { PGlite } from '@electric-sql/pglite';
+import { Logger } from '@nestjs/common';
 import { execFile, type ExecFileException } from 'node:child_process';
-import { existsSync } from 'node:fs';
-import { access, constants, mkdir, mkdtemp, readdir, rename, rm, stat } from 'node:fs/promises';
+import { mkdir, mkdtemp, readdir, rename, rm } from 'node:fs/promises';
 import { createRequire } from 'node:module';
 import { join, resolve } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { promisify } from 'node:util';
 import { StartupError } from '#errors';
+import { abandon, surfaceCrashes } from '#internals';
+import { clusterAdvice, isCluster, prepareCluster } from './cluster-files.js';
 import { type DirectoryLock, lockDirectory } from './directory-lock.js';
 import { EngineStream } from './engine-stream.js';
 
@@ -14,57 +16,140 @@ const CLUSTER = 'postgres';
 const DRAFT_PREFIX = 'initdb-';
 
 /**
+ * Depth in kB of PostgreSQL's own stack at which it refuses a statement with 54001. It is an eighth of what it takes, so that
+ * in almost all cases V8's stack, which the engine also uses, is not the first to end: that ends the engine.
+ */
+const MAX_STACK_DEPTH_KB = 200;
+
+/** Number of crashes in a row after which the engine is not opened again. */
+const MAX_CRASHES = 5;
+
+/** An engine that has run for so many ms before it crashes begins a new row of crashes. */
+const STEADY_AFTER_MS = 10_000;
+
+/**
  * PostgreSQL inside this process (PGlite), with its data in a directory that it locks.
  *
  * A committed change survives the end of the process, even by SIGKILL. It may not survive a power failure, which can also
  * destroy the whole database: PGlite does not wait for the disk (fsync). Set DATABASE_URL for more than one person's use.
+ *
+ * A statement can end the engine, such as one that nests too deeply. It is opened again at once: connections wait for that,
+ * and see every committed change.
  */
 export class EmbeddedEngine {
+  /** Resolves when the engine cannot be opened again. The process must end then, so that its supervisor starts it. */
+  readonly lost: Promise<StartupError>;
+  /** False after a crash until the engine is open again. */
+  isOpen = true;
+
+  private readonly log = new Logger('EmbeddedEngine');
+  private loseFor!: (reason: StartupError) => void;
+  private engine: Promise<PGlite>;
+  private openedAt = performance.now();
+  private crashes = 0;
+
   private constructor(
-    private readonly pglite: PGlite,
+    private readonly dataDir: string,
+    private current: PGlite,
     /** The lock on the directory; it also accepts connections of other processes. */
     readonly lock: DirectoryLock,
-  ) {}
+  ) {
+    this.lost = new Promise((resolve) => (this.loseFor = resolve));
+    this.engine = Promise.resolve(current);
+  }
 
   /**
    * Opens the database in a directory. Makes the directory, in one that exists, and the database.
    *
-   * @throws StartupError when the path is no writable directory, another process uses it, or the database belongs to another
-   *   user or is damaged
+   * @throws StartupError when the path is no writable directory or everybody may write there, another process uses it, or the
+   *   database belongs to another user, has another major version or is damaged
    */
   static async open(dataDir: string): Promise<EmbeddedEngine> {
     const lock = await makeAndLock(dataDir);
-    const cluster = resolve(dataDir, CLUSTER);
     try {
-      if (existsSync(cluster)) await refuseForeign(cluster);
-      else await initialise(dataDir, cluster);
-      const { PGlite } = await import('@electric-sql/pglite');
-      return new EmbeddedEngine(await PGlite.create({ dataDir: cluster }), lock);
+      return new EmbeddedEngine(dataDir, await openCluster(dataDir), lock);
     } catch (error) {
       await lock.release();
-      if (error instanceof StartupError) throw error;
-      const reason = String((error as Error | undefined)?.message ?? error).split('\n')[0];
-      const file = await unusableFile(cluster);
-      const advice =
-        file === undefined
-          ? 'If its disk is full, free 64 MiB; if it is no local disk, move it to one: nothing that was stored is lost. ' +
-            'Restore a backup only if neither helps.'
-          : `This user may not read and write '${file}': give it to this user (chown). Nothing that was stored is lost.`;
-      throw new StartupError(`The embedded database in DATA_DIR '${dataDir}' does not open (${reason}). ${advice}`, {
-        cause: error,
-      });
+      throw error;
     }
   }
 
   /** The `stream` option of a `pg` pool. The engine has one session, so the pool must be limited to one connection. */
-  readonly createStream = (): EngineStream => new EngineStream(this.pglite);
+  readonly createStream = (): EngineStream =>
+    new EngineStream(
+      () => this.engine,
+      (engine, thrown) => {
+        if (engine === this.current && this.isOpen) this.replace(engine, thrown);
+        return crashError(thrown);
+      },
+    );
 
   async close(): Promise<void> {
     try {
-      await this.pglite.close();
+      await (await this.engine.catch(() => undefined))?.close();
     } finally {
       await this.lock.release();
     }
+  }
+
+  private replace(crashed: PGlite, thrown: unknown): void {
+    this.isOpen = false;
+    const isSteady = performance.now() - this.openedAt >= STEADY_AFTER_MS;
+    this.crashes = isSteady ? 1 : this.crashes + 1;
+    this.log.warn(`A statement has ended the embedded engine (${String(thrown)}). It is opened again.`);
+    this.engine = this.reopen(crashed);
+    this.engine.catch((error: unknown) => {
+      const reason = `The embedded engine has ended, and is not opened again: ${(error as Error).message}`;
+      this.loseFor(new StartupError(reason, { cause: error }));
+    });
+  }
+
+  private async reopen(crashed: PGlite): Promise<PGlite> {
+    const since = performance.now();
+    abandon(crashed);
+    try {
+      if (this.crashes > MAX_CRASHES)
+        throw new StartupError(`statements have ended it ${this.crashes} times in a row.`);
+      this.current = await openCluster(this.dataDir);
+    } catch (error) {
+      // cannot_connect_now: callers get 503 until the process ends.
+      throw Object.assign(error as Error, { code: '57P03' });
+    }
+    this.openedAt = performance.now();
+    this.isOpen = true;
+    this.log.log(`The embedded engine is open again after ${Math.round(this.openedAt - since)} ms.`);
+    return this.current;
+  }
+}
+
+/** The error of the statement that ended an engine. It has changed nothing: PostgreSQL commits after its work. */
+function crashError(thrown: unknown): Error {
+  const { name, message } = (thrown ?? {}) as Partial<Error>;
+  if (name === 'RangeError' && message?.includes('call stack')) {
+    // statement_too_complex, as PostgreSQL says when it notices in time.
+    return Object.assign(new Error('stack depth limit exceeded', { cause: thrown }), { code: '54001' });
+  }
+  return new Error(`The embedded engine has ended (${String(thrown)})`, { cause: thrown });
+}
+
+/** @throws StartupError with the remedy */
+async function openCluster(dataDir: string): Promise<PGlite> {
+  const cluster = resolve(dataDir, CLUSTER);
+  try {
+    if (await isCluster(cluster)) await prepareCluster(cluster);
+    else await initialise(dataDir, cluster);
+    const { PGlite } = await import('@electric-sql/pglite');
+    const startParams = [...PGlite.defaultStartParams, '-c', `max_stack_depth=${MAX_STACK_DEPTH_KB}kB`];
+    const engine = await PGlite.create({ dataDir: cluster, startParams });
+    surfaceCrashes(engine);
+    return engine;
+  } catch (error) {
+    if (error instanceof StartupError) throw error;
+    const reason = String((error as Error | undefined)?.message ?? error).split('\n')[0];
+    const advice = await clusterAdvice(dataDir, cluster);
+    throw new StartupError(`The embedded database in DATA_DIR '${dataDir}' does not open (${reason}). ${advice}`, {
+      cause: error,
+    });
   }
 }
 
@@ -81,25 +166,6 @@ async function makeAndLock(dataDir: string): Promise<DirectoryLock> {
       { cause: error },
     );
   }
-}
-
-/** @throws StartupError for the database of another user, who could not open the files that this process would make */
-async function refuseForeign(cluster: string): Promise<void> {
-  const { uid } = await stat(cluster);
-  if (uid === process.geteuid?.()) return;
-  throw new StartupError(`The database '${cluster}' belongs to the user with the id ${uid}. Run this as that user.`);
-}
-
-async function unusableFile(cluster: string): Promise<string | undefined> {
-  const names = await readdir(cluster, { recursive: true }).catch(() => []);
-  for (const path of [cluster, ...names.map((name) => join(cluster, name))]) {
-    try {
-      await access(path, constants.R_OK | constants.W_OK);
-    } catch {
-      return path;
-    }
-  }
-  return undefined;
 }
 
 /** Runs initdb in a child process: it needs about 500 MB, which a process returns to the system only when it ends. */

@@ -9,12 +9,21 @@ const TERMINATE = 'X'.charCodeAt(0);
  * stream may be open at a time.
  */
 export class EngineStream extends Duplex {
-  constructor(private readonly engine: Pick<PGlite, 'exec' | 'execProtocolRawStream'>) {
+  private engine: PGlite | undefined;
+
+  /**
+   * @param open waits for the engine
+   * @param bury takes an engine that has thrown, and what it has thrown; returns the error of the statement
+   */
+  constructor(
+    private readonly open: () => Promise<PGlite>,
+    private readonly bury: (engine: PGlite, thrown: unknown) => Error,
+  ) {
     super();
   }
 
   connect(): this {
-    this.reset().then(
+    this.start().then(
       () => this.emit('connect'),
       (error: Error) => this.destroy(error),
     );
@@ -44,17 +53,33 @@ export class EngineStream extends Duplex {
   }
 
   /** Ends the transaction and drops the prepared statements and settings of the previous connection. */
-  private async reset(): Promise<void> {
-    await this.engine.exec('ROLLBACK');
-    await this.engine.exec('DISCARD ALL');
+  private async start(): Promise<void> {
+    const engine = await this.open();
+    // The pool has waited too long; another stream may have the session by now.
+    if (this.destroyed) throw new Error('The connection was closed before it was ready');
+    await this.onEngine(engine, async () => {
+      await engine.exec('ROLLBACK');
+      await engine.exec('DISCARD ALL');
+    });
+    this.engine = engine;
   }
 
   private async run(messages: Buffer): Promise<void> {
-    if (messages.length === 0) return;
+    const { engine } = this;
+    if (messages.length === 0 || engine === undefined) return;
     const answer: Buffer[] = [];
     // Not `execProtocolRaw`: it keeps every response in memory. A piece is valid only during the call.
     const onRawData = (piece: Uint8Array): void => void answer.push(Buffer.from(piece));
-    await this.engine.execProtocolRawStream(messages, { onRawData, syncToFs: false });
+    await this.onEngine(engine, () => engine.execProtocolRawStream(messages, { onRawData, syncToFs: false }));
     this.push(Buffer.concat(answer));
+  }
+
+  /** An engine answers an error of PostgreSQL with a message; if it throws, it has ended. */
+  private async onEngine(engine: PGlite, work: () => Promise<void>): Promise<void> {
+    try {
+      await work();
+    } catch (error) {
+      throw this.bury(engine, error);
+    }
   }
 }

@@ -1,6 +1,6 @@
 import { Injectable } from '@nestjs/common';
 import { type ApiError, serviceUnavailable } from '#errors';
-import { BackgroundRemoval, Database, type Statement, type Transaction } from '#postgres';
+import { BackgroundRemoval, Database, isCancelled, isCancelledWait, type Statement, type Transaction } from '#postgres';
 import type { IdempotencyKey } from './idempotency-key.js';
 
 /** The time after which a key expires, in SQL. The database's clock counts, which is the same for every instance. */
@@ -73,9 +73,26 @@ export function insertOnceText(table: string, columns: readonly string[], types:
       ) SELECT stored_client, stored_key, stored_id FROM stored`;
 }
 
-/** The 503 if a stored key cannot be read: it has expired at this moment, or the database is unreachable. */
-export function unsettled(): ApiError {
-  return serviceUnavailable('unsettled', 'Whether the request was carried out before is not known. Send it again.');
+/**
+ * The 503 if a stored key cannot be read: it has expired at this moment, the database is unreachable, or an earlier request
+ * with the key has not ended within the time limit of statements, because its commit waits for a standby.
+ */
+export function unsettled(cause?: Error): ApiError {
+  const message = 'Whether the request was carried out before is not known. Send it again.';
+  return serviceUnavailable('unsettled', message, { cause });
+}
+
+/** The error of a statement that only reads or stores a key: not `took_too_long`, because no request asks for it. */
+function settle(error: unknown): never {
+  throw isCancelled(error) ? unsettled(error) : error;
+}
+
+/**
+ * The error of the changes of a request with a key. If they have waited for a row of another transaction, that may be an
+ * earlier attempt; otherwise they are what takes too long.
+ */
+export function settleChange(error: unknown): never {
+  throw isCancelledWait(error) ? unsettled(error) : error;
 }
 
 /** A text that identifies a key together with its client. */
@@ -89,10 +106,12 @@ export class IdempotencyKeyRepository {
   constructor(private readonly database: Database) {}
 
   async find(keys: readonly IdempotencyKey[]): Promise<Map<string, StoredResult>> {
-    const rows = await this.database.readPrimary<[clientId: string, key: string, fingerprint: string, result: string]>(
-      IDEMPOTENCY_STATEMENTS.FIND,
-      [keys.map(({ clientId }) => clientId), keys.map(({ value }) => value)],
-    );
+    const rows = await this.database
+      .readPrimary<[clientId: string, key: string, fingerprint: string, result: string]>(IDEMPOTENCY_STATEMENTS.FIND, [
+        keys.map(({ clientId }) => clientId),
+        keys.map(({ value }) => value),
+      ])
+      .catch(settle);
     return new Map(
       rows.map(([clientId, key, fingerprint, result]) => [
         nameOf(clientId, key),
@@ -108,7 +127,7 @@ export class IdempotencyKeyRepository {
     { fingerprint, result }: StoredResult,
   ): Promise<boolean> {
     const values = [key.clientId, key.value, fingerprint, result];
-    return (await transaction.run(IDEMPOTENCY_STATEMENTS.STORE, values)).length > 0;
+    return (await transaction.run(IDEMPOTENCY_STATEMENTS.STORE, values).catch(settle)).length > 0;
   }
 
   /** Removes some expired keys, the oldest first, and returns how many. Does not wait for other instances that remove keys. */

@@ -7,6 +7,7 @@ import {
   ExpiredKeys,
   IdempotencyKeyRepository,
   nameOf,
+  settleChange,
   type StoredResult,
   unsettled,
 } from './idempotency-key.repository.js';
@@ -90,7 +91,7 @@ export class Idempotency {
       // This request may have failed because one with the same key was committed meanwhile.
       const other = await this.find(key).catch(() => undefined);
       if (other) return repeat(key, fingerprint, other);
-      throw error;
+      return settleChange(error);
     }
   }
 

@@ -3,7 +3,13 @@ import type { Database, Statement } from '#postgres';
 import { Batches, type BatchLimits } from '#shared-statements';
 import { fingerprintOf } from './fingerprint.js';
 import type { IdempotencyKey } from './idempotency-key.js';
-import { type IdempotencyKeyRepository, nameOf, type StoredResult, unsettled } from './idempotency-key.repository.js';
+import {
+  type IdempotencyKeyRepository,
+  nameOf,
+  settleChange,
+  type StoredResult,
+  unsettled,
+} from './idempotency-key.repository.js';
 
 /** Up to 100 requests share a statement, two statements run at a time, and up to 10 000 requests wait. */
 const LIMITS: Omit<BatchLimits, 'waitMs'> = { size: 100, concurrency: 2, waiting: 10_000, followMs: 20 };
@@ -63,12 +69,14 @@ export class IdempotentInserts {
   /** Inserts the rows whose keys are new. Returns the ids of their rows, by the name of the key. */
   private async insertFirsts(rows: readonly KeyedRow[]): Promise<Map<string, string>> {
     const columns = (rows[0] as KeyedRow).values.map((_, column) => rows.map(({ values }) => values[column]));
-    const inserted = await this.database.write<[clientId: string, key: string, id: string]>(this.statement, [
-      rows.map(({ key }) => key.clientId),
-      rows.map(({ key }) => key.value),
-      rows.map(({ fingerprint }) => fingerprint),
-      ...columns,
-    ]);
+    const inserted = await this.database
+      .write<[clientId: string, key: string, id: string]>(this.statement, [
+        rows.map(({ key }) => key.clientId),
+        rows.map(({ key }) => key.value),
+        rows.map(({ fingerprint }) => fingerprint),
+        ...columns,
+      ])
+      .catch(settleChange);
     return new Map(inserted.map(([clientId, key, id]) => [nameOf(clientId, key), id]));
   }
 }

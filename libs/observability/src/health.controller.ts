@@ -33,7 +33,8 @@ export class HealthController {
    * but the process stays ready: all instances share the database, and without ready instances the load balancer would
    * respond instead of the service.
    *
-   * @throws ApiError UNAVAILABLE while the server drains; while a check of a module fails; when the schema is outdated, or newer and not backward compatible
+   * @throws ApiError UNAVAILABLE while the server drains; while the embedded database is opened again after a crash; while a check
+   *   of a module fails; when the schema is outdated, or newer and not backward compatible
    */
   @Get('ready')
   @Header('Cache-Control', 'no-store')

@@ -31,8 +31,10 @@ export class Readiness {
     });
   }
 
-  /** @internal The state of the database. @throws ApiError UNAVAILABLE while a check fails */
-  verify(): ReturnType<Database['readiness']> {
+  /** @internal The state of the database. @throws ApiError UNAVAILABLE while a check fails, or no instance has a database */
+  async verify(): ReturnType<Database['readiness']> {
+    if (this.database.isReopening)
+      throw serviceUnavailable('database_away', 'The embedded database is being opened again.');
     if (performance.now() >= this.expiresAt) {
       this.expiresAt = performance.now() + CHECK_MS;
       const states = [this.database.readiness(), ...this.checks.map((check) => check())] as const;

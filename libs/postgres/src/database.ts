@@ -171,6 +171,11 @@ export class Database implements OnModuleInit {
     }
   }
 
+  /** @internal Whether no instance can serve at the moment: the embedded engine has crashed, and is being opened again. */
+  get isReopening(): boolean {
+    return (this.dataSource as ServiceDataSource).engine?.isOpen === false;
+  }
+
   /** @internal Resolves within READINESS_MS. */
   readiness(): Promise<Readiness> {
     const answer = migrationStatus(this.dataSource).then(

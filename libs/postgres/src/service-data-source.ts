@@ -12,6 +12,14 @@ import { asUnavailable, isConnectionFailure } from './connections/connection-err
 import type { ServicePool } from './connections/service-pool.js';
 import { EXACT } from './statements/statement.js';
 
+/** The embedded engine, whose library may be missing. */
+interface Engine {
+  readonly isOpen: boolean;
+  readonly lost: Promise<Error>;
+  readonly lock: { serve(handler?: (socket: Socket) => void): void };
+  close(): Promise<void>;
+}
+
 /** A data source whose connection failures surface as ApiError. It owns the embedded engine: `destroy` closes both. */
 export class ServiceDataSource extends DataSource {
   declare readonly driver: PostgresDriver;
@@ -19,7 +27,7 @@ export class ServiceDataSource extends DataSource {
   /** @param engine the embedded engine, whose lock accepts connections of other processes; undefined for a server */
   constructor(
     options: DataSourceOptions,
-    readonly engine: { lock: { serve(handler?: (socket: Socket) => void): void }; close(): Promise<void> } | undefined,
+    readonly engine: Engine | undefined,
   ) {
     super(options);
     if (engine === undefined) return;

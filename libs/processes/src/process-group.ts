@@ -32,7 +32,7 @@ const STEADY_AFTER_MS = 60_000;
  * process serves no requests: it hands each connection to the next worker.
  *
  * One worker starts alone, so that only one applies migrations and a failing start fails once. The others start when it
- * listens. On SIGTERM or SIGINT all workers drain and end; a second signal, more than a second later, kills them at once.
+ * listens. On SIGTERM, SIGINT or SIGHUP all workers drain and end; a second signal, more than a second later, kills them at once.
  */
 export class ProcessGroup {
   private readonly log: Logger;

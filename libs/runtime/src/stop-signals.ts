@@ -6,11 +6,12 @@ import cluster from 'node:cluster';
  */
 const REPEATED_WITHIN_MS = 1_000;
 
-const SIGNALS = ['SIGTERM', 'SIGINT'] as const;
+/** SIGHUP: the terminal was closed. `nohup` has no effect on it, because Node resets ignored signals when it starts. */
+export const STOP_SIGNALS = ['SIGTERM', 'SIGINT', 'SIGHUP'] as const;
 
 /**
- * Calls `stop` at the first SIGTERM or SIGINT, and `force` at each one more than a second later. On a terminal the first one
- * is confirmed on standard error, because a drain may take many seconds.
+ * Calls `stop` at the first SIGTERM, SIGINT or SIGHUP, and `force` at each SIGTERM or SIGINT more than a second later. On a
+ * terminal the first one is confirmed on standard error, because a drain may take many seconds.
  *
  * @returns a function that removes the handlers
  */
@@ -19,13 +20,15 @@ export function onStopSignal(stop: (signal: NodeJS.Signals) => void, force: () =
   const handle = (signal: NodeJS.Signals): void => {
     if (firstAt === undefined) {
       firstAt = performance.now();
+      // A terminal that was closed refuses every write, which would otherwise end the process.
+      for (const stream of [process.stdout, process.stderr]) stream.on('error', () => undefined);
       // Begins with a line feed, because the terminal has shown ^C.
       if (cluster.isPrimary && process.stderr.isTTY) process.stderr.write('\nStopping…\n');
       stop(signal);
-    } else if (performance.now() - firstAt > REPEATED_WITHIN_MS) {
+    } else if (signal !== 'SIGHUP' && performance.now() - firstAt > REPEATED_WITHIN_MS) {
       force();
     }
   };
-  SIGNALS.forEach((signal) => process.on(signal, handle));
-  return () => SIGNALS.forEach((signal) => process.off(signal, handle));
+  STOP_SIGNALS.forEach((signal) => process.on(signal, handle));
+  return () => STOP_SIGNALS.forEach((signal) => process.off(signal, handle));
 }

@@ -43,6 +43,7 @@ interface DatabaseFailure extends Error {
   readonly severity?: unknown;
   /** PostgreSQL's function that reported the error. */
   readonly routine?: unknown;
+  readonly where?: unknown;
   /** The pg error that a TypeORM error wraps. */
   readonly driverError?: DatabaseFailure;
 }
@@ -80,6 +81,19 @@ export function mayBeStale(error: unknown): boolean {
   return STALE.test(String((error as DatabaseFailure).code));
 }
 
+/** Whether PostgreSQL has cancelled a statement, as a rule after STATEMENT_TIMEOUT_MS. It has had no effect. */
+export function isCancelled(error: unknown): error is Error {
+  return error instanceof Error && failureOf(error).code === '57014';
+}
+
+/** The place of a row, such as `(0,1)`. In every language the error's context names that of the row that was waited for. */
+const PLACE_OF_ROW = /\(\d+, ?\d+\)/;
+
+/** Whether PostgreSQL has cancelled a statement while it waited for another transaction to commit or undo a row. */
+export function isCancelledWait(error: unknown): error is Error {
+  return isCancelled(error) && PLACE_OF_ROW.test(String(failureOf(error).where));
+}
+
 function isRefusal(error: Error): boolean {
   const { code, message } = failureOf(error);
   return (typeof code === 'string' && REFUSALS.test(code)) || POOLER_REFUSALS.test(message);
@@ -113,7 +127,7 @@ export function isOutcomeUnknown(error: unknown): boolean {
 
 function causeOf(error: Error): UnavailableCause {
   const { code, message } = failureOf(error);
-  if (message === 'Query read timeout') return 'database_slow';
+  if (message === 'Query read timeout' || code === '57014') return 'database_slow';
   // pg-pool's message when all connections of the pool are busy.
   if (message === 'timeout exceeded when trying to connect') return 'database_busy';
   return typeof code === 'string' && REFUSALS.test(code) ? 'database_refused' : 'database_away';

@@ -1,0 +1,121 @@
+import { access, chmod, constants, lstat, mkdir, readdir, readFile, stat, statfs } from 'node:fs/promises';
+import { join } from 'node:path';
+import { StartupError } from '#errors';
+
+/** The major version of PostgreSQL that PGlite is; another one cannot read its files. */
+const MAJOR_VERSION = '18';
+
+/** The folders of a database that may be empty. Copies by git or to an object store lack empty folders. */
+const MAY_BE_EMPTY = [
+  'pg_commit_ts',
+  'pg_dynshmem',
+  'pg_logical',
+  'pg_logical/mappings',
+  'pg_logical/snapshots',
+  'pg_notify',
+  'pg_replslot',
+  'pg_serial',
+  'pg_snapshots',
+  'pg_stat',
+  'pg_stat_tmp',
+  'pg_subtrans',
+  'pg_tblspc',
+  'pg_twophase',
+  'pg_wal/archive_status',
+  'pg_wal/summaries',
+];
+
+/** What every database has, and no start can make. */
+const NEEDED = ['base', 'global/pg_control', 'pg_multixact/members', 'pg_multixact/offsets', 'pg_wal', 'pg_xact'];
+
+/** Free space in bytes without which PostgreSQL does not start: it writes a segment of its log, and more. */
+const MIN_FREE_BYTES = 64 * 1024 * 1024;
+
+/** Whether a directory holds a database; false if it is missing or empty, and one may be made there. */
+export async function isCluster(cluster: string): Promise<boolean> {
+  const names = await readdir(cluster).catch((error: NodeJS.ErrnoException) => {
+    if (error.code === 'ENOENT') return [];
+    throw error;
+  });
+  return names.length > 0;
+}
+
+/**
+ * Makes the files of an existing database fit for the engine: creates missing empty folders, and takes the rights of other
+ * users, because the engine makes files that everybody may write.
+ *
+ * @throws StartupError with the remedy for a directory that the engine cannot open
+ */
+export async function prepareCluster(cluster: string): Promise<void> {
+  const { uid, mode } = await stat(cluster);
+  // Its owner could not open the files that this process would make.
+  if (uid !== process.geteuid?.())
+    throw new StartupError(`The database '${cluster}' belongs to the user with the id ${uid}. Run this as that user.`);
+  const version = await readFile(join(cluster, 'PG_VERSION'), 'utf8').catch((error: NodeJS.ErrnoException) => {
+    if (error.code !== 'ENOENT') throw error;
+    throw new StartupError(
+      `'${cluster}' is not empty, and no database of PostgreSQL: it has no PG_VERSION. Move it away, or copy the whole database there.`,
+    );
+  });
+  if (version.trim() !== MAJOR_VERSION)
+    throw new StartupError(
+      `The database '${cluster}' is of PostgreSQL ${version.trim()}, and this version of the service has ${MAJOR_VERSION}: ` +
+        `with the version that wrote it, run 'export'; then set another DATA_DIR, and 'import' the file.`,
+    );
+  await refuseServer(cluster);
+  await refuseIncomplete(cluster);
+  if ((mode & 0o007) !== 0) await chmod(cluster, mode & 0o770);
+  for (const folder of MAY_BE_EMPTY) await mkdir(join(cluster, folder), { recursive: true, mode: 0o700 });
+}
+
+/** The engine writes a negative process id. */
+async function refuseServer(cluster: string): Promise<void> {
+  const lines = await readFile(join(cluster, 'postmaster.pid'), 'utf8').catch(() => '');
+  const pid = Number.parseInt(lines, 10);
+  if (pid > 0)
+    throw new StartupError(
+      `The database '${cluster}' is that of a PostgreSQL server (process ${pid}), whose files the embedded engine cannot read. ` +
+        'Set DATABASE_URL to that server, or another DATA_DIR.',
+    );
+}
+
+async function refuseIncomplete(cluster: string): Promise<void> {
+  for (const name of NEEDED) {
+    await lstat(join(cluster, name)).catch((error: NodeJS.ErrnoException) => {
+      if (error.code !== 'ENOENT') throw error;
+      throw new StartupError(`The database '${cluster}' lacks '${name}'. Copy all of it again, or restore a backup.`);
+    });
+  }
+}
+
+/** What to do about a database in `dataDir` that does not open, in one line. */
+export async function clusterAdvice(dataDir: string, cluster: string): Promise<string> {
+  if (await isDiskFull(dataDir))
+    return 'Its disk is full: free 64 MiB, and start again. Nothing that was stored is lost.';
+  const file = await unusableFile(cluster);
+  if (file !== undefined)
+    return `This user may not read and write '${file}': give it to this user (chown). Nothing that was stored is lost.`;
+  return (
+    'If it is on no local disk, move it to one. If it was copied while the service ran, copy it again while it is stopped. ' +
+    'Otherwise it is damaged: restore a backup.'
+  );
+}
+
+/** Some file systems do not count files, and report 0 of them. */
+async function isDiskFull(directory: string): Promise<boolean> {
+  const { bavail, bsize, files, ffree } = await statfs(directory);
+  return bavail * bsize < MIN_FREE_BYTES || (files > 0 && ffree === 0);
+}
+
+async function unusableFile(cluster: string): Promise<string | undefined> {
+  const names = await readdir(cluster, { recursive: true }).catch(() => []);
+  for (const name of names) {
+    const path = join(cluster, name);
+    try {
+      await access(path, constants.R_OK | constants.W_OK);
+    } catch {
+      return path;
+    }
+  }
+  return undefined;
+}
