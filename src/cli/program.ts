@@ -58,10 +58,12 @@ export async function runCommands(options: AppOptions = {}): Promise<void> {
   const words = process.argv.slice(2);
   // Without a listener, a reader that has gone, such as `head`, would end the process with a stack trace.
   process.stdout.on('error', ({ code }: NodeJS.ErrnoException) => {
-    if (code === 'EPIPE') return;
+    if (code === 'EPIPE' || code === 'EIO') return;
     context.tell(`petstore: standard output cannot be written: ${code}.\n`);
     process.exit(1);
   });
+  // A terminal that was closed refuses writes before its SIGHUP arrives.
+  process.stderr.on('error', () => undefined);
   program.hook('preAction', async () => {
     const { loadEnvironmentFile } = await import('../settings.js');
     loadEnvironmentFile();

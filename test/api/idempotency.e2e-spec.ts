@@ -279,7 +279,7 @@ describeOnPostgresql('an earlier attempt that does not end within STATEMENT_TIME
     ['its key', '/v1/pets', REX, undefined],
     ['its key, in the transaction of a module', '/v1/test-notes', { text: 'key', weight: 1 }, undefined],
     ['another row of it', '/v1/test-notes', { text: 'row', weight: 1 }, `INSERT INTO test_note (text) VALUES ('row')`],
-    ['the table of keys', '/v1/pets', REX, 'LOCK TABLE idempotency_key'],
+    ['the table of keys', '/v1/test-notes', { text: 'table', weight: 1 }, 'LOCK TABLE idempotency_key'],
   ])(
     '503 with Retry-After, not took_too_long, for a retry that waits for %s; a later one settles it',
     async (_, path, body, also) => {

@@ -117,12 +117,12 @@ test('each key creates exactly one pet, and every acknowledged pet is stored, de
 
 test('a commit that waits for a missing standby: each retry gets 503 with Retry-After until one gets the pet', async () => {
   await administer(server.url, `ALTER DATABASE petstore SET synchronous_commit = 'on'`);
+  // Connections of a new process have the setting. Its start commits a change.
+  await instances[0]?.kill();
+  await start(0);
   await administer(server.url, `ALTER SYSTEM SET synchronous_standby_names = 'missing'`);
   await administer(server.url, 'SELECT pg_reload_conf()');
   try {
-    // Connections of a new process have the setting.
-    await instances[0]?.kill();
-    await start(0);
     const attempt = async (): Promise<Response> =>
       fetch(`${origins[0]}/v1/pets`, {
         method: 'POST',

@@ -111,8 +111,7 @@ describeOnPostgresql('a terminal that is closed', () => {
     const client = await clientOf(terminal);
     const sent = client.post('/v1/pets', { name: 'Rex', categoryId: 7 });
     await sleep(500);
-    // Its programs get SIGHUP, and an error for each write to it.
-    await terminal.close();
+    terminal.hangUp();
     expect((await sent).status).toBe(201);
   });
 });
@@ -149,7 +148,7 @@ describe('a command on a terminal', () => {
     const closed = petstore('export --to closed.sql');
     await closed.shows(/\d bytes; Ctrl\+C deletes the file\.$/);
     expect(await readdir(home)).toEqual(['closed.sql']);
-    await closed.close();
+    closed.hangUp();
     await until(async () => (await readdir(home)).length === 0);
   });
 

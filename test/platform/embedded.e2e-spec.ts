@@ -173,6 +173,35 @@ test('a DATA_DIR that its group may write is accepted', async () => {
   await (await open()).destroy();
 });
 
+describe('on a file system', () => {
+  /** Starts the service after a change of Node's file functions, in the place of a file system that cannot be made here. */
+  const startWith = (change: string): ServiceProcess => {
+    const code = `import fs from 'node:fs'; import { syncBuiltinESMExports } from 'node:module'; ${change}; syncBuiltinESMExports();`;
+    const main = join(import.meta.dirname, '../../dist/src/main.js');
+    const program = ['--import', `data:text/javascript,${encodeURIComponent(code)}`, main];
+    return new ServiceProcess(database.settings, dataDir, { program });
+  };
+
+  test('without access rights a DATA_DIR that everybody may write is reported, and served', async () => {
+    await chmod(dataDir, 0o777);
+    const service = startWith('fs.promises.chmod = async () => {}');
+    await service.origin();
+    expect(await service.stop('SIGTERM')).toBe(0);
+    expect(service.stdout).toMatch(
+      /"level":40,[^\n]+"msg":"The file system of DATA_DIR '[^']+' has no access rights: every user of this machine may read and change the data\."/,
+    );
+  });
+
+  test('that is full the start says so, and that nothing is lost', async () => {
+    await writeFile(join(dataDir, 'postgres', 'global', 'pg_control'), '');
+    const service = startWith('fs.promises.statfs = async () => ({ bavail: 16000, bsize: 4096, files: 9, ffree: 9 })');
+    expect(await service.ended).toBe(1);
+    expect(service.stderr).toMatch(
+      /^petstore: The embedded database in DATA_DIR '[^']+' does not open \([^\n]+\)\. Its disk is full: free 64 MiB, and start again\. Nothing that was stored is lost\.\n$/,
+    );
+  });
+});
+
 describe('a statement that nests too deeply', () => {
   /** Ends the engine: PostgreSQL does not notice in time that the stack is used up. */
   const DEADLY = `SELECT (repeat('[', 60000) || repeat(']', 60000))::jsonb`;
@@ -302,21 +331,23 @@ describe('a service whose engine has ended', () => {
     const killed = kill();
     const listed = petstoreCommand(dataDir, database.settings, 'keys', 'list');
     expect([await killed, (await listed).code]).toEqual([500, 0]);
-    expect((await client.post('/v1/pets', { name: 'Rex', categoryId: 7 })).status).toBe(201);
+    // Others that share its statement are not refused with it.
+    const others = Array.from({ length: 5 }, () => client.post('/v1/pets', { name: 'Rex', categoryId: 7 }));
+    expect([await kill(), (await Promise.all(others)).map(({ status }) => status)]).toEqual([500, Array(5).fill(201)]);
     expect(await kill()).toBe(500);
     const since = performance.now();
     expect(await service.stop('SIGTERM')).toBe(0);
     expect(performance.now() - since).toBeLessThan(4_000);
     const dataSource = await open();
-    expect(await dataSource.query('SELECT name FROM pet')).toEqual([{ name: 'Rex' }]);
+    expect(await dataSource.query('SELECT name FROM pet')).toEqual(Array(5).fill({ name: 'Rex' }));
     await dataSource.destroy();
   });
 
   test('ends with a sentence and exit code 1 when it ends again and again, so that its supervisor starts it', async () => {
-    for (let count = 0; count < 6; count++) expect(await kill()).toBe(500);
+    for (let count = 0; count < 11; count++) expect(await kill()).toBe(500);
     expect(await service.ended).toBe(1);
     expect(service.stderr).toMatch(
-      /\npetstore: The embedded engine has ended, and is not opened again: statements have ended it 6 times in a row\.\n$/,
+      /\npetstore: The embedded engine has ended, and is not opened again: statements have ended it 11 times in a row\.\n$/,
     );
     await (await open()).destroy();
   });

@@ -58,6 +58,11 @@ export class TerminalProcess {
     this.child.stdin?.write(keys);
   }
 
+  /** Closes the terminal as a window does: its programs get SIGHUP, and errors for what they write. */
+  hangUp(): void {
+    this.child.kill('SIGKILL');
+  }
+
   /** Closes the terminal, which ends its programs. */
   async close(): Promise<void> {
     if (this.child.exitCode === null && this.child.signalCode === null) this.child.kill('SIGTERM');

@@ -64,7 +64,7 @@ export async function prepareCluster(cluster: string): Promise<void> {
     );
   await refuseServer(cluster);
   await refuseIncomplete(cluster);
-  if ((mode & 0o007) !== 0) await chmod(cluster, mode & 0o770);
+  if ((mode & 0o007) !== 0) await chmod(cluster, mode & 0o7770);
   for (const folder of MAY_BE_EMPTY) await mkdir(join(cluster, folder), { recursive: true, mode: 0o700 });
 }
 
@@ -103,7 +103,9 @@ export async function clusterAdvice(dataDir: string, cluster: string): Promise<s
 
 /** Some file systems do not count files, and report 0 of them. */
 async function isDiskFull(directory: string): Promise<boolean> {
-  const { bavail, bsize, files, ffree } = await statfs(directory);
+  const space = await statfs(directory).catch(() => undefined);
+  if (space === undefined) return false;
+  const { bavail, bsize, files, ffree } = space;
   return bavail * bsize < MIN_FREE_BYTES || (files > 0 && ffree === 0);
 }
 

@@ -5,6 +5,7 @@ import { mkdir, mkdtemp, readdir, rename, rm } from 'node:fs/promises';
 import { createRequire } from 'node:module';
 import { join, resolve } from 'node:path';
 import { pathToFileURL } from 'node:url';
+import pg from 'pg';
 import { promisify } from 'node:util';
 import { StartupError } from '#errors';
 import { abandon, surfaceCrashes } from '#internals';
@@ -16,13 +17,13 @@ const CLUSTER = 'postgres';
 const DRAFT_PREFIX = 'initdb-';
 
 /**
- * Depth in kB of PostgreSQL's own stack at which it refuses a statement with 54001. It is an eighth of what it takes, so that
- * in almost all cases V8's stack, which the engine also uses, is not the first to end: that ends the engine.
+ * Depth in kB of PostgreSQL's stack at which it refuses a statement with 54001: a tenth of its default. The engine uses V8's
+ * stack, too, which is about as small, and of which PostgreSQL knows nothing: its end is that of the engine.
  */
 const MAX_STACK_DEPTH_KB = 200;
 
 /** Number of crashes in a row after which the engine is not opened again. */
-const MAX_CRASHES = 5;
+const MAX_CRASHES = 10;
 
 /** An engine that has run for so many ms before it crashes begins a new row of crashes. */
 const STEADY_AFTER_MS = 10_000;
@@ -67,7 +68,7 @@ export class EmbeddedEngine {
   static async open(dataDir: string): Promise<EmbeddedEngine> {
     const lock = await makeAndLock(dataDir);
     try {
-      return new EmbeddedEngine(dataDir, await openCluster(dataDir), lock);
+      return new EmbeddedEngine(dataDir, await openCluster(dataDir, true), lock);
     } catch (error) {
       await lock.release();
       throw error;
@@ -110,7 +111,7 @@ export class EmbeddedEngine {
     try {
       if (this.crashes > MAX_CRASHES)
         throw new StartupError(`statements have ended it ${this.crashes} times in a row.`);
-      this.current = await openCluster(this.dataDir);
+      this.current = await openCluster(this.dataDir, false);
     } catch (error) {
       // cannot_connect_now: callers get 503 until the process ends.
       throw Object.assign(error as Error, { code: '57P03' });
@@ -122,22 +123,26 @@ export class EmbeddedEngine {
   }
 }
 
-/** The error of the statement that ended an engine. It has changed nothing: PostgreSQL commits after its work. */
+/** The error of the statement that ended an engine. */
 function crashError(thrown: unknown): Error {
   const { name, message } = (thrown ?? {}) as Partial<Error>;
   if (name === 'RangeError' && message?.includes('call stack')) {
-    // statement_too_complex, as PostgreSQL says when it notices in time.
-    return Object.assign(new Error('stack depth limit exceeded', { cause: thrown }), { code: '54001' });
+    // PostgreSQL's own error (statement_too_complex): a commit does not nest, so the statement has had no effect.
+    const error = new pg.DatabaseError('stack depth limit exceeded', 0, 'error');
+    return Object.assign(error, { code: '54001', severity: 'ERROR', cause: thrown });
   }
   return new Error(`The embedded engine has ended (${String(thrown)})`, { cause: thrown });
 }
 
-/** @throws StartupError with the remedy */
-async function openCluster(dataDir: string): Promise<PGlite> {
+/**
+ * @param mayInitialise whether a missing database is made
+ * @throws StartupError with the remedy
+ */
+async function openCluster(dataDir: string, mayInitialise: boolean): Promise<PGlite> {
   const cluster = resolve(dataDir, CLUSTER);
   try {
-    if (await isCluster(cluster)) await prepareCluster(cluster);
-    else await initialise(dataDir, cluster);
+    if (mayInitialise && !(await isCluster(cluster))) await initialise(dataDir, cluster);
+    else await prepareCluster(cluster);
     const { PGlite } = await import('@electric-sql/pglite');
     const startParams = [...PGlite.defaultStartParams, '-c', `max_stack_depth=${MAX_STACK_DEPTH_KB}kB`];
     const engine = await PGlite.create({ dataDir: cluster, startParams });
