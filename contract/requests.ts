@@ -96,7 +96,7 @@ GET /v1/pets [Authorization: Bearer $metrics] | 403 insufficient_scope
 GET / [Authorization: -] | 302 [Location: docs]
 GET /docs/‹ ¦ guide/› [Authorization: -] | 308 [Location: ../‹docs ¦ guide›]
 GET ‹/docs ¦ /docs/guide ¦ /docs/deprecations› [Authorization: -] | 200 [Content-Type: text/html**] [Content-Security-Policy: default-src 'none'; script-src 'self'; style-src 'self'; **base-uri 'none'; form-action 'none'; frame-ancestors 'none'**] [Referrer-Policy: no-referrer] [Cross-Origin-Opener-Policy: same-origin] | S14
-GET ‹/openapi.json ¦ /openapi.yaml ¦ /docs/assets/reference.js› [Authorization: -] | 200 [Content-Type: ‹application/json ¦ application/yaml ¦ text/javascript; charset=utf-8›] [Cache-Control: no-cache] [Content-Security-Policy: -]
+GET ‹/openapi.json ¦ /openapi.yaml ¦ /docs/assets/reference.js› [Authorization: -] | 200 [Content-Type: ‹application/json ¦ application/yaml ¦ text/javascript; charset=utf-8›] [Cache-Control: ‹no-cache ¦ no-cache ¦ public, max-age=300›] [Content-Security-Policy: -]
 then GET ‹/openapi.json ¦ /openapi.yaml ¦ /docs/assets/reference.js› [Authorization: -] [If-None-Match: W/$tag] | 304 [Content-Type: -]
 GET /docs/deprecations [Authorization: -] | 200 **<section id="getPet"**<time datetime="2030-12-05T00:00:00.000Z">5 December 2030</time>**
 GET /docs/assets‹ ¦ / ¦ /docs.ts ¦ /package.json ¦ /constructor ¦ /__proto__ ¦ /reference.js%00.css ¦ /reference.js/ ¦ /REFERENCE.JS ¦ /. ¦ /../reference.js ¦ /../../openapi.json ¦ /..%2f..%2f..%2fpackage.json ¦ /%2e%2e/%2e%2e/.env ¦ /..%5c..%5c.env ¦ /....//....//etc/passwd ¦ /..%252f..%252fetc%252fpasswd ¦ /%2fetc%2fpasswd ¦ //etc/passwd› | 404 route_not_found | S19

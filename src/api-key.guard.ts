@@ -1,4 +1,5 @@
 import { type CanActivate, type ExecutionContext, Injectable } from '@nestjs/common';
+import { HttpAdapterHost } from '@nestjs/core';
 import type { Request, Response } from 'express';
 import {
   ApiKeyVerifier,
@@ -10,6 +11,7 @@ import {
   type StoredApiKey,
 } from '#api-keys';
 import { ApiError, INSUFFICIENT_SCOPE, MISSING_API_KEY, toApiError } from '#errors';
+import { PlatformExpressAdapter } from '#http';
 import { KeyUsage } from '#key-usage';
 import { RateLimiter } from '#rate-limit';
 import { Clock } from '#runtime';
@@ -38,7 +40,11 @@ export class ApiKeyGuard implements CanActivate {
     private readonly operations: OperationRegistry,
     private readonly streams: EventStreams,
     private readonly authenticators: Authenticators,
-  ) {}
+    { httpAdapter }: HttpAdapterHost<PlatformExpressAdapter>,
+  ) {
+    // Commands have no HTTP server.
+    if (httpAdapter instanceof PlatformExpressAdapter) httpAdapter.knownClient = (request) => this.knownClient(request);
+  }
 
   /** @param isKey the request is known to bring an API key or nothing */
   canActivate(execution: ExecutionContext, isKey = this.authenticators.all.length === 0): boolean | Promise<boolean> {
@@ -47,11 +53,11 @@ export class ApiKeyGuard implements CanActivate {
     // No route: a handler of another transport. `refuseUnprotectedHandlers` stops the start unless it is public.
     if (operation === undefined) return execution.getType() !== 'http';
     const request = execution.getArgByIndex<Request>(0);
-    const { context, headers } = request;
+    const { context } = request;
     context.operation = operation.name;
     context.now = now;
     if (operation.isPublic) return true;
-    const token = context.authorizations === 1 ? BEARER.exec(headers.authorization ?? '')?.[1] : undefined;
+    const token = context.authorizations === 1 ? tokenOf(request) : undefined;
     if (!isKey && !token?.startsWith(product().apiKeyPrefix) && context.authorizations < 2) {
       return this.admitCaller(execution, request, operation);
     }
@@ -61,6 +67,11 @@ export class ApiKeyGuard implements CanActivate {
     return key
       .catch((error: unknown) => this.keyInOutage(error, operation, token))
       .then((found) => this.admit(request, operation, found, token));
+  }
+
+  private knownClient(request: Request): bigint | undefined {
+    const token = tokenOf(request);
+    return token === undefined ? undefined : this.verifier.knownClient(token);
   }
 
   private async admitCaller(execution: ExecutionContext, request: Request, operation: Operation): Promise<boolean> {
@@ -98,6 +109,10 @@ export class ApiKeyGuard implements CanActivate {
     if (refusal !== undefined) throw refusal;
     return true;
   }
+}
+
+function tokenOf({ headers }: Request): string | undefined {
+  return BEARER.exec(headers.authorization ?? '')?.[1];
 }
 
 function refusalOf({ scopes, prefix }: StoredApiKey, required: readonly string[]): ApiError | undefined {

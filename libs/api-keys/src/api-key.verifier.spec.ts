@@ -63,3 +63,29 @@ test.each([
     error.mockRestore();
   },
 );
+test('a key that was valid before waits for no look-up of tokens that were not, of which one query has few', async () => {
+  const secret = createApiKey();
+  const hash = hashApiKey(secret).toString('base64');
+  const row = ['1', '1', 'client', 'orders_', '[]', '0', null, null, null, null, null, null, hash];
+  const queries: number[] = [];
+  const readPrimary = (_: unknown, [hashes]: [Buffer[]]): Promise<unknown> => {
+    queries.push(hashes.length);
+    const isAsked = hashes.some((hashed) => hashed.equals(hashApiKey(secret)));
+    // Others get no response.
+    return isAsked ? Promise.resolve([row]) : new Promise(() => undefined);
+  };
+  const verifier = new ApiKeyVerifier({ readPrimary } as unknown as Database, new Clock());
+  expect(verifier.knownClient(secret)).toBeUndefined();
+  await verifier.verify(secret);
+  expect(verifier.knownClient(secret)).toBe(1n);
+  verifier.forget();
+  // Before the next look-up, too: a change of any key must not cost the others their share.
+  expect(verifier.knownClient(secret)).toBe(1n);
+  // But not as a key: it may be the one that was revoked.
+  expect(verifier.lastKnown(secret)).toBeUndefined();
+  const unknown = Array.from({ length: 100 }, () => Promise.resolve(verifier.verify(createApiKey())));
+  unknown.forEach((refused) => void refused.catch(() => undefined));
+  expect(await verifier.verify(secret)).toMatchObject({ id: 1n });
+  while (queries.length < 3) await new Promise((next) => setTimeout(next, 1));
+  expect(queries.toSorted()).toEqual([1, 1, 25]);
+});

@@ -20,14 +20,17 @@ const REFRESH_AFTER_MS = KEY_TIME_TO_LIVE_MS / 2;
 
 const MAX_KNOWN_KEYS = 10_000;
 
-/** Shortest time in ms between the starts of two queries for keys. */
+/** Shortest time in ms between the starts of two queries for keys that are known, and of two for others. */
 const QUERY_INTERVAL_MS = 10;
 
 /**
- * One query looks up all tokens that wait, and runs alone. A token waits for the queries before its own: the one in flight,
+ * One query looks up all known keys that wait, and runs alone. A token waits for the queries before its own: the one in flight,
  * which the time limit of statements bounds.
  */
 const LOOK_UPS: BatchLimits = { size: 1_000, concurrency: 1, waiting: 1_000, waitMs: 5_000 };
+
+/** The same for tokens that were no key before. Fewer at a time: all of them get their responses in one turn of the event loop. */
+const FIRST_LOOK_UPS: BatchLimits = { ...LOOK_UPS, size: 25 };
 
 const FIND_BY_HASHES: Statement = {
   name: 'api_key_find_by_hashes',
@@ -38,13 +41,16 @@ interface KnownKey {
   readonly key: StoredApiKey;
   /** The time of the look-up, in ms. */
   readonly checkedAt: number;
+  /** `changes` at the look-up. A key that was looked up before a change is looked up again. */
+  readonly changes: number;
 }
 
 /**
  * Finds the key of a bearer token, from memory in almost all cases.
  *
  * The database is queried for tokens that are new or expired in memory. One query looks up all waiting tokens, and
- * there are at most 100 queries per second. Tokens that are no keys are not cached, so that a flood of them evicts no key.
+ * there are at most 100 queries per second, and 100 for tokens that were no key before, so that known keys never wait for a
+ * flood of those. Tokens that are no keys are not cached, so that a flood of them evicts no key.
  *
  * Stores only a token's SHA-256. An attacker cannot steer it, so the time of a look-up reveals nothing about a key.
  */
@@ -52,10 +58,10 @@ interface KnownKey {
 export class ApiKeyVerifier {
   /** By SHA-256 in base64. */
   private readonly knownKeys = new Map<string, KnownKey>();
-  private readonly lookUps = new Batches((hashes: readonly string[]) => this.findKeys(hashes), LOOK_UPS);
+  private readonly lookUps = this.batches(LOOK_UPS);
+  private readonly firstLookUps = this.batches(FIRST_LOOK_UPS);
   /** Number of changes of keys that this process has noticed. */
   private changes = 0;
-  private lastQueryAt = -Infinity;
   private readonly log = new Logger(ApiKeyVerifier.name);
 
   constructor(
@@ -83,14 +89,20 @@ export class ApiKeyVerifier {
   }
 
   /**
-   * The key as the last look-up found it, however long ago; undefined if none did. Only for requests that operators need
-   * while the database is unreachable.
+   * The key as the last look-up found it, however long ago; undefined if none did since the last change of a key. Only for
+   * requests that operators need while the database is unreachable.
    *
    * @throws ApiError REVOKED_API_KEY or EXPIRED_API_KEY
    */
   lastKnown(token: string): StoredApiKey | undefined {
     const known = this.knownKeys.get(hash('sha256', token, 'base64'));
-    return known && usableKey(known.key, this.clock.now());
+    // Not after a change of any key: it may have been revoked.
+    return known?.changes === this.changes ? usableKey(known.key, this.clock.now()) : undefined;
+  }
+
+  /** The client of a key in memory, whether or not the key is still valid: only for its share of this process. */
+  knownClient(token: string): bigint | undefined {
+    return this.knownKeys.get(hash('sha256', token, 'base64'))?.key.client.id;
   }
 
   /** The key with a hash in base64; undefined if there is none. Throws as `verify` does. */
@@ -101,7 +113,7 @@ export class ApiKeyVerifier {
 
   private cachedKey(hashed: string, now: number): StoredApiKey | undefined {
     const known = this.knownKeys.get(hashed);
-    if (known === undefined || !isFresh(known.checkedAt, now)) return undefined;
+    if (known?.changes !== this.changes || !isFresh(known.checkedAt, now)) return undefined;
     if (now - known.checkedAt >= REFRESH_AFTER_MS) {
       // Errors are ignored here; the look-up runs again, and is awaited, when the entry expires.
       this.lookUp(hashed).catch(() => undefined);
@@ -109,21 +121,27 @@ export class ApiKeyVerifier {
     return known.key;
   }
 
-  /** Clears the cache, because a key has changed: one query then looks up all keys in use. */
+  /** Makes the cache stale, because a key has changed: one query then looks up all keys in use. */
   forget(): void {
-    this.knownKeys.clear();
     this.changes++;
+  }
+
+  private batches(limits: BatchLimits): Batches<string, StoredApiKey | undefined> {
+    let lastQueryAt = -Infinity;
+    return new Batches(async (hashes) => {
+      const wait = lastQueryAt + QUERY_INTERVAL_MS - performance.now();
+      if (wait > 0) await sleep(wait);
+      lastQueryAt = performance.now();
+      return this.findKeys(hashes);
+    }, limits);
   }
 
   /** Rejects, and does not throw, when too many wait. A look-up never joins a query that has begun. */
   private async lookUp(hashed: string): Promise<StoredApiKey | undefined> {
-    return this.lookUps.run(hashed, hashed);
+    return (this.knownKeys.has(hashed) ? this.lookUps : this.firstLookUps).run(hashed, hashed);
   }
 
   private async findKeys(hashes: readonly string[]): Promise<(StoredApiKey | undefined)[]> {
-    const wait = this.lastQueryAt + QUERY_INTERVAL_MS - performance.now();
-    if (wait > 0) await sleep(wait);
-    this.lastQueryAt = performance.now();
     const { changes } = this;
     const checkedAt = this.clock.now();
     const values = hashes.map((hashed) => Buffer.from(hashed, 'base64'));
@@ -139,7 +157,7 @@ export class ApiKeyVerifier {
       for (const [index, hashed] of hashes.entries()) {
         const key = keys[index];
         this.knownKeys.delete(hashed);
-        if (key !== undefined) this.remember(hashed, { key, checkedAt });
+        if (key !== undefined) this.remember(hashed, { key, checkedAt, changes });
       }
     }
     return keys;

@@ -33,6 +33,9 @@ const PAGE_HEADERS: Record<string, string> = {
   'Cross-Origin-Opener-Policy': 'same-origin',
 };
 
+/** Caches keep the files of the pages for 5 minutes; longer, and a new page could load scripts of the last release. */
+const ASSET_HEADERS = { 'Cache-Control': 'public, max-age=300' };
+
 const OWN_FILES = fileURLToPath(new URL('browser', import.meta.url));
 const SWAGGER_UI = dirname(createRequire(import.meta.url).resolve('swagger-ui-dist/package.json'));
 const FILES = [
@@ -40,7 +43,7 @@ const FILES = [
   ...['swagger-ui-bundle.js', 'swagger-ui.css'].map((file) => join(SWAGGER_UI, file)),
 ];
 
-const ASSETS = new Map(FILES.map((path) => [basename(path), readFileSync(path, 'utf8')]));
+const ASSETS = new Map(FILES.map((path) => [basename(path), readFileSync(path)]));
 
 /** The OpenAPI document and the pages below /docs. Public. The pages load no file from another server. */
 @Public()
@@ -60,29 +63,29 @@ export class DocsPagesController {
   redirectToDocs(): void {}
 
   @Get('openapi.json')
-  readOpenApiJson(@Res({ passthrough: true }) response: Response): Promise<string | Buffer> {
+  readOpenApiJson(@Res({ passthrough: true }) response: Response): Promise<Buffer> {
     return revalidated(response, this.document.json, { 'Content-Type': 'application/json' });
   }
 
   @Get('openapi.yaml')
-  readOpenApiYaml(@Res({ passthrough: true }) response: Response): Promise<string | Buffer> {
+  readOpenApiYaml(@Res({ passthrough: true }) response: Response): Promise<Buffer> {
     // Media type: RFC 9512.
     return revalidated(response, this.document.yaml, { 'Content-Type': 'application/yaml' });
   }
 
   @Get('docs')
-  showSwaggerUi(@Res({ passthrough: true }) response: Response): Promise<string | Buffer> {
+  showSwaggerUi(@Res({ passthrough: true }) response: Response): Promise<Buffer> {
     return revalidated(response, swaggerUiPage(this.application.info.title));
   }
 
   @Get('docs/guide')
-  showGuide(@Res({ passthrough: true }) response: Response): Promise<string | Buffer> {
+  showGuide(@Res({ passthrough: true }) response: Response): Promise<Buffer> {
     this.guide ??= renderGuide(this.application.readGuide(), this.config.publicBaseUrl);
     return revalidated(response, guidePage(this.application.info.title, this.guide));
   }
 
   @Get('docs/deprecations')
-  showDeprecations(@Res({ passthrough: true }) response: Response): Promise<string | Buffer> {
+  showDeprecations(@Res({ passthrough: true }) response: Response): Promise<Buffer> {
     const { title } = this.application.info;
     return revalidated(response, deprecationsPage(title, this.document.deprecations));
   }
@@ -99,10 +102,10 @@ export class DocsPagesController {
 
   /** A file that the pages load. */
   @Get('docs/assets/:file')
-  sendAsset(@Param('file') file: string, @Res({ passthrough: true }) response: Response): Promise<string | Buffer> {
-    const text = ASSETS.get(file);
-    if (text === undefined) throw new ApiError(ROUTE_NOT_FOUND, 'The pages have no file of this name.');
-    return revalidated(response.type(file), text, {});
+  sendAsset(@Param('file') file: string, @Res({ passthrough: true }) response: Response): Promise<Buffer> {
+    const content = ASSETS.get(file);
+    if (content === undefined) throw new ApiError(ROUTE_NOT_FOUND, 'The pages have no file of this name.');
+    return revalidated(response.type(file), content, ASSET_HEADERS);
   }
 }
 
@@ -112,25 +115,38 @@ export class DocsPagesModule {}
 const CODINGS = { br: promisify(brotliCompress), gzip: promisify(gzip) };
 const quality = (level: number) => ({ params: { [constants.BROTLI_PARAM_QUALITY]: level } });
 
-/** The entity tags and compressed contents of the documents that were sent, by their text. */
-const representations = new Map<string, { tag: string; br?: Promise<Buffer>; gzip?: Promise<Buffer> }>();
+interface Representations {
+  readonly tag: string;
+  readonly identity: Buffer;
+  br?: Promise<Buffer>;
+  gzip?: Promise<Buffer>;
+}
+
+/** What was sent of each document, by its content. Bytes: text would be encoded again for each response. */
+const representations = new Map<string | Buffer, Representations>();
 
 /**
  * Sets the header fields of a document that browsers keep and revalidate. Returns its content, compressed if the client
  * accepts that. Each document is compressed at its first request.
  */
-async function revalidated(response: Response, text: string, headers = PAGE_HEADERS): Promise<string | Buffer> {
-  const known = representations.get(text) ?? { tag: entityTag(text) };
-  representations.set(text, known);
+async function revalidated(
+  response: Response,
+  content: string | Buffer,
+  headers: Record<string, string> = PAGE_HEADERS,
+): Promise<Buffer> {
+  const known = representations.get(content) ?? { tag: entityTag(content), identity: Buffer.from(content as Buffer) };
+  representations.set(content, known);
   const fields = { ETag: known.tag, 'Cache-Control': 'no-cache', ...headers };
   response.setHeaders(new Map(Object.entries(fields)));
   response.vary('Accept-Encoding');
   const coding = (['br', 'gzip'] as const).find((name) => response.req.acceptsEncodings(name));
-  if (coding === undefined) return text;
+  if (coding === undefined) return known.identity;
   response.setHeader('Content-Encoding', coding);
   if (known[coding]) return known[coding];
   // Quality 10 saves another 7 % of Swagger UI's bytes, but takes 1 s of CPU: later responses have it, the first one does not wait.
-  const quick = (known[coding] = CODINGS[coding](text, quality(9)));
-  if (coding === 'br') void quick.then(async () => (known.br = Promise.resolve(await CODINGS.br(text, quality(10)))));
+  const quick = (known[coding] = CODINGS[coding](known.identity, quality(9)));
+  if (coding === 'br') {
+    void quick.then(async () => (known.br = Promise.resolve(await CODINGS.br(known.identity, quality(10)))));
+  }
   return quick;
 }

@@ -27,6 +27,10 @@ interface Inserts {
 
 // Requests that arrive while a statement runs share the next one, for at most the time of `followMs`.
 const PAGE_LIMITS = { size: 16, concurrency: 2, waiting: 10_000, followMs: 5 };
+/** For large pages, which small ones do not wait for: the rows of a statement are bounded, too. */
+const LARGE_PAGE_LIMITS = { ...PAGE_LIMITS, size: 4, concurrency: 1 };
+/** A page of more items is large. */
+const SMALL_PAGE_SIZE = 25;
 const FIND_LIMITS = { size: 200, concurrency: 2, waiting: 10_000 };
 const INSERT_LIMITS = { size: 100, concurrency: 2, waiting: 10_000, followMs: 20 };
 
@@ -45,7 +49,7 @@ export class SharedRepository<Entity extends ObjectLiteral & { id: string }, Ite
   private readonly order = new Keyset('id');
   private readonly statements: EntityStatements<Entity>;
   private isShared: boolean | undefined;
-  private readonly pages = new Map<number, Batches<PageRequest, Page<Item>>>();
+  private readonly pages = new Map<number, Record<'small' | 'large', Batches<PageRequest, Page<Item>>>>();
   private readonly finds: Batches<bigint, Item | undefined>;
   private readonly inserts = new Map<number, Inserts>();
 
@@ -76,10 +80,13 @@ export class SharedRepository<Entity extends ObjectLiteral & { id: string }, Ite
     const request = { key, columns, values, firstId, limit, filters: filters as Filters };
     const batches =
       limit <= MAX_PAGE_SIZE &&
-      this.prepared(this.pages, given, () => this.batches(this.readPages(this.statements.pages(columns)), PAGE_LIMITS));
+      this.prepared(this.pages, given, () => {
+        const read = this.readPages(this.statements.pages(columns));
+        return { small: this.batches(read, PAGE_LIMITS), large: this.batches(read, LARGE_PAGE_LIMITS) };
+      });
     const samePage = `${limit} ${firstId} ${values.length > 0 ? JSON.stringify(values) : ''}`;
     // `await`, here and below: an async function that returns a promise needs two more microtasks.
-    if (batches) return await batches.run(request, samePage);
+    if (batches) return await batches[limit <= SMALL_PAGE_SIZE ? 'small' : 'large'].run(request, samePage);
     const found = await this.database.readReplica((manager) => {
       const query = manager
         .createQueryBuilder(this.repository.target, 'entity')

@@ -5,6 +5,7 @@ import { RequestAbortedError } from '#errors';
 import { type BodyPlan, BodyReader } from './body-reader.js';
 import { RequestContext } from './requests/request-context.js';
 import { RequestsInFlight } from './requests/requests-in-flight.js';
+import { Turns } from './requests/turns.js';
 import { CHUNK_COST, MAX_BYTES_OF_BODIES } from './requests/server-limits.js';
 
 const PLAN: BodyPlan = {
@@ -16,8 +17,8 @@ const PLAN: BodyPlan = {
   parameterType: undefined,
 };
 
-const inFlight = new RequestsInFlight(1);
-const bodies = new BodyReader(inFlight);
+const inFlight = new RequestsInFlight(1, () => undefined);
+const bodies = new BodyReader(inFlight, new Turns());
 
 /** The bytes that count towards the common bound. */
 const memory = bodies as unknown as { held: number };

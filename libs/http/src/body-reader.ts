@@ -12,7 +12,8 @@ import {
 import { readJson } from '#json';
 import { announcesBody } from './requests/request-checks.js';
 import type { RequestsInFlight } from './requests/requests-in-flight.js';
-import { CHUNK_COST, MAX_BYTES_OF_BODIES, MAX_FORM_BYTES } from './requests/server-limits.js';
+import { CHUNK_COST, LARGE_BODY_BYTES, MAX_BYTES_OF_BODIES, MAX_FORM_BYTES } from './requests/server-limits.js';
+import type { Turns } from './requests/turns.js';
 
 const JSON_TYPE = 'application/json';
 const TOO_MANY_BODIES = serviceUnavailable('bodies');
@@ -38,7 +39,10 @@ export class BodyReader {
   /** Bytes of the bodies of all requests that are not answered, except of bodies that came together with the header section. */
   private held = 0;
 
-  constructor(private readonly inFlight: RequestsInFlight) {}
+  constructor(
+    private readonly inFlight: RequestsInFlight,
+    private readonly turns: Turns,
+  ) {}
 
   /**
    * The parsed body: JSON by the rules of `readJson`, an object for a form, text or bytes as the handler declares. A promise,
@@ -61,14 +65,14 @@ export class BodyReader {
       return undefined;
     }
     if (Number(headers['content-length'] ?? 0) > plan.maxBytes) throw bodyTooLarge(plan);
-    return request.complete ? parse(request, arrivedBytes(request, plan), plan) : this.readSoon(request, plan);
+    return request.complete ? this.parse(request, arrivedBytes(request, plan), plan) : this.readSoon(request, plan);
   }
 
   private async readSoon(request: Request, plan: BodyPlan): Promise<unknown> {
     // Node's parser goes on first: most bodies arrive in one packet with the header section.
     await Promise.resolve();
     if (request.context.bodyError) throw request.context.bodyError;
-    if (request.complete) return parse(request, arrivedBytes(request, plan), plan);
+    if (request.complete) return this.parse(request, arrivedBytes(request, plan), plan);
     this.inFlight.release(request.context);
     const body = await this.readArriving(request, plan);
     const refusal = request.context.isOver ? undefined : this.inFlight.admit(request);
@@ -81,10 +85,16 @@ export class BodyReader {
     context.isBodyRead = true;
     try {
       if (request.destroyed) throw aborted();
-      return parse(request, await this.arrivingBytes(request, plan), plan);
+      return await this.parse(request, await this.arrivingBytes(request, plan), plan);
     } catch (error) {
       throw context.bodyError ?? error;
     }
+  }
+
+  /** As `parse`; a promise if a large body waits for its client's turn. */
+  private parse(request: Request, bytes: Buffer, plan: BodyPlan): unknown {
+    if (bytes.length <= LARGE_BODY_BYTES || this.turns.mayBegin()) return parse(request, bytes, plan);
+    return this.turns.run(request.context.clientId, () => parse(request, bytes, plan));
   }
 
   private async arrivingBytes(request: Request, plan: BodyPlan): Promise<Buffer> {

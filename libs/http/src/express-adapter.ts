@@ -9,6 +9,7 @@ import { BodyReader, continueWhenRead } from './body-reader.js';
 import { Connections } from './connections/connections.js';
 import { Drain } from './connections/drain.js';
 import { answerParserErrors } from './connections/parser-errors.js';
+import { Delays } from './replies/delays.js';
 import { Replies } from './replies/replies.js';
 import { checkRequest, countHeader, normalTarget } from './requests/request-checks.js';
 import {
@@ -19,7 +20,8 @@ import {
   servedRequest,
 } from './requests/request-context.js';
 import { RequestsInFlight } from './requests/requests-in-flight.js';
-import { LISTEN_BACKLOG } from './requests/server-limits.js';
+import { LARGE_PAGE_ITEMS, LISTEN_BACKLOG } from './requests/server-limits.js';
+import { type ClientId, Turns } from './requests/turns.js';
 import { createHttpServer, type HttpConfig } from './http-server.js';
 import { answerBehindCors, answerUnmatchedRoutes } from './unmatched-routes.js';
 
@@ -35,7 +37,7 @@ export interface RequestObserver {
  * Connects Nest to Express and to the HTTP server of this service. A request passes these steps:
  *
  * 1. `enter`: `request.context` and `X-Request-Id` are set.
- * 2. `connections.ts`: requests of one connection are served one after the other.
+ * 2. `connections.ts`: requests of one connection are served one after the other, those of all clients in turn (`turns.ts`).
  * 3. `request-checks.ts` and `requests-in-flight.ts`: an invalid request gets 400 or 414, one too many gets 503.
  * 4. Express calls Nest's handler of the route: guards, interceptors, pipes, controller. ApiKeyGuard sets
  *    `request.context.operation`. Without a route, `unmatched-routes.ts` responds.
@@ -47,7 +49,11 @@ export interface RequestObserver {
  * `http-server.ts` sets the time-outs of requests and connections; `connections.ts` sets that of clients that do not read.
  */
 export class PlatformExpressAdapter extends ExpressAdapter {
+  /** The client of a request if its API key is in memory. Set by ApiKeyGuard. */
+  knownClient: (request: Request) => ClientId = () => undefined;
+  private readonly turns = new Turns();
   private readonly inFlight: RequestsInFlight;
+  private readonly delays: Delays;
   /** Reads the bodies of requests as their handlers take them. */
   readonly bodies: BodyReader;
   private connections!: Connections;
@@ -74,8 +80,9 @@ export class PlatformExpressAdapter extends ExpressAdapter {
     super(app);
     app.use = use;
     this.hooks = hooks;
-    this.inFlight = new RequestsInFlight(config.maxRequestsInFlight);
-    this.bodies = new BodyReader(this.inFlight);
+    this.inFlight = new RequestsInFlight(config.maxRequestsInFlight, this.clientOf);
+    this.bodies = new BodyReader(this.inFlight, this.turns);
+    this.delays = new Delays(this.inFlight);
     // eslint-disable-next-line @typescript-eslint/no-this-alias -- the listener's own `this` is the response
     const adapter = this;
     this.onClose = function () {
@@ -130,6 +137,7 @@ export class PlatformExpressAdapter extends ExpressAdapter {
 
   override beforeClose(): void {
     this.drain.hasBegun = true;
+    this.delays.end();
   }
 
   /** Drains the server (see `Drain`). Resolves when no connection is open. */
@@ -149,7 +157,7 @@ export class PlatformExpressAdapter extends ExpressAdapter {
   override initHttpServer(): void {
     const app = this.getInstance<Express>();
     const { server, serve } = createHttpServer(app, this.config);
-    this.connections = new Connections(server, serve, this.config);
+    this.connections = new Connections(server, serve, this.config, this.turns, this.clientOf);
     this.drain = new Drain(server, this.connections, this.config);
     this.replies = new Replies(this.inFlight, this.drain);
     this.httpServer = server;
@@ -229,6 +237,8 @@ export class PlatformExpressAdapter extends ExpressAdapter {
     return this.inFlight.admit(request);
   }
 
+  private readonly clientOf = (request: Request): ClientId => request.context.clientId ?? this.knownClient(request);
+
   /** Registers nothing: `BodyGuard` reads bodies, behind the key check, and keeps the bytes where `@RawBody()` asks. */
   override registerParserMiddleware(): void {}
 
@@ -248,13 +258,19 @@ export class PlatformExpressAdapter extends ExpressAdapter {
     return response.setHeader(name, value);
   }
 
-  /** Responds with an error, or cuts a response that has begun. */
+  /** Responds with an error, or cuts a response that has begun. A 401 or 429 may be delayed. */
   sendError(response: Response, error: ApiError): void {
-    this.replies.sendError(response, error);
+    const status = error.getStatus();
+    if (status === 401 || status === 429) this.delays.delay(response, () => this.replies.sendError(response, error));
+    else this.replies.sendError(response, error);
   }
 
+  /** Returns a promise if a large page waits for its client's turn. */
   override reply(response: Response, body: unknown, statusCode?: number): unknown {
     if (statusCode !== undefined) response.statusCode = statusCode;
+    if (Array.isArray(body) && body.length > LARGE_PAGE_ITEMS && !this.turns.mayBegin()) {
+      return this.turns.run(response.req.context.clientId, () => this.replies.send(response, body));
+    }
     return body instanceof StreamableFile ? super.reply(response, body) : this.replies.send(response, body);
   }
 }

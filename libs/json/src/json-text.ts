@@ -40,6 +40,6 @@ export function jsonTextOf(value: unknown, isTagged: boolean): JsonText {
 }
 
 /** A weak entity tag (RFC 9110, section 8.8.3) of a representation: the same bytes give the same tag on every instance. */
-export function entityTag(body: string): string {
+export function entityTag(body: string | Buffer): string {
   return `W/"${hash('sha1', body, 'base64url')}"`;
 }

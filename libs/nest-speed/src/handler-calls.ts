@@ -165,7 +165,8 @@ function createHandlerCallsClass(nest: NestInternals): typeof RouterExecutionCon
         }
         if (isGone) [result, ...streams].forEach(destroyUnsentBody);
         else if (streams.length === 0 && (Array.isArray(result) || isValue(result)))
-          applicationRef.reply(response, result);
+          // Awaited only if the response waits for its turn.
+          await applicationRef.reply(response, result);
         else await sendByNest(of(result), response, request, NEVER, streams);
       };
 
@@ -191,8 +192,9 @@ function createHandlerCallsClass(nest: NestInternals): typeof RouterExecutionCon
         let result = await handle(message);
         if (isObservable(result) && after.length > 0) result = await lastValueFrom(result);
         for (const interceptor of after) result = interceptor.after(result, context);
-        if (Array.isArray(result) || isValue(result)) applicationRef.reply(response, result);
-        else await sendByNest(result, response, request);
+        // A promise if the response waits for its turn.
+        if (Array.isArray(result) || isValue(result)) return applicationRef.reply(response, result) as undefined;
+        await sendByNest(result, response, request);
       };
     }
 

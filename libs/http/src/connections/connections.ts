@@ -4,7 +4,9 @@ import type { Server } from 'node:http';
 import type { Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
 import { LimitedWarnings } from '#runtime';
+import { isExempt } from '../requests/requests-in-flight.js';
 import { MAX_PIPELINED_REQUESTS, QUIET_MS, REFUSAL_PAUSE_MS } from '../requests/server-limits.js';
+import type { ClientId, Turns } from '../requests/turns.js';
 
 interface Turn {
   readonly response: Response;
@@ -49,6 +51,7 @@ export function markTaken(socket: Duplex): void {
  *
  * - Requests of one connection are served one after the other, each in a turn of the event loop of its own. So a client that
  *   sends many requests ahead (pipelining) delays nobody else, and occupies memory for one response only.
+ * - Requests of all connections begin when it is their client's turn (`turns.ts`).
  * - If all connections together have sent more than MAX_PIPELINED_REQUESTS ahead, the connection that sends the next one is cut.
  * - A request with `Upgrade` ends the connection (see `http-server.ts`): its response says `Connection: close`, and
  *   later requests are ignored.
@@ -78,6 +81,8 @@ export class Connections {
     server: Server,
     private readonly serve: (socket: Socket) => void,
     private readonly limits: Readonly<Record<'maxConnections' | 'writeTimeoutMs' | 'keepAliveTimeoutMs', number>>,
+    private readonly turns: Turns,
+    private readonly clientOf: (request: Request) => ClientId,
   ) {
     server.timeout = limits.writeTimeoutMs;
     server.on('connection', (socket) => this.accept(socket));
@@ -104,7 +109,7 @@ export class Connections {
       connection.isTaken = false;
       response.shouldKeepAlive = false;
     }
-    if (turns.length === 1) begin();
+    if (turns.length === 1) this.begin(request, begin);
   }
 
   /**
@@ -258,6 +263,11 @@ export class Connections {
       .map(({ socket }) => socket);
   }
 
+  private begin(request: Request, begin: () => void): void {
+    if (this.turns.mayBegin() || isExempt(request)) begin();
+    else this.turns.wait(this.clientOf(request), () => request.socket.destroyed || begin());
+  }
+
   private proceed(socket: Socket, connection: Connection): void {
     const { turns } = connection;
     const over = turns.shift();
@@ -268,7 +278,7 @@ export class Connections {
     const isLast = connection.isEnding && over?.response === connection.latest;
     if (turns.length > 0 && !isLast) {
       // Not at once: the clients of other connections wait, too.
-      setImmediate(() => turns[0]?.begin());
+      setImmediate(() => turns[0] && this.begin(turns[0].response.req, turns[0].begin));
     } else if (this.closesIdle || connection.isEnding) {
       socket.destroy();
     }

@@ -5,7 +5,7 @@ import { product } from '#settings';
 import type { Drain } from '../connections/drain.js';
 import { announcesBody } from '../requests/request-checks.js';
 import type { RequestsInFlight } from '../requests/requests-in-flight.js';
-import { LINGER_BYTES, LINGER_MS } from '../requests/server-limits.js';
+import { LINGER_BYTES, LINGER_MS, PIECE_BYTES } from '../requests/server-limits.js';
 
 /** Header fields that describe the handler's intended content. They are removed from error responses. */
 const FIELDS_OF_CONTENT = [
@@ -129,8 +129,10 @@ export class Replies {
     const isWhole = request.complete || !announcesBody(request);
     // Node adds the Content-Length of most responses by itself. But it would keep one of an earlier response that
     // failed, and a handler may have copied Transfer-Encoding from another response.
+    const isLarge = isWhole && body !== undefined && body.length > PIECE_BYTES && request.method !== 'HEAD';
     const nodeAddsLength =
       isWhole &&
+      !isLarge &&
       body !== undefined &&
       request.method !== 'HEAD' &&
       response.useChunkedEncodingByDefault &&
@@ -141,7 +143,8 @@ export class Replies {
       response.setHeader('Content-Length', Buffer.byteLength(body ?? ''));
     }
     if (isWhole) {
-      response.end(body);
+      if (isLarge) endInPieces(response, body);
+      else response.end(body);
       return;
     }
     response.setHeader('Connection', 'close');
@@ -154,6 +157,24 @@ export class Replies {
     response.write(body, (error) => (context.isSentEarly = !error));
     dropRest(request, () => response.end());
   }
+}
+
+/**
+ * Ends the response with a large body, piece by piece as the client takes them: the system copies a large piece at once, and
+ * nothing else is served meanwhile.
+ */
+function endInPieces(response: Response, body: string | Buffer): void {
+  const bytes = Buffer.from(body as Buffer);
+  let sent = 0;
+  const sendNext = (): void => {
+    if (response.destroyed) return;
+    const piece = bytes.subarray(sent, (sent += PIECE_BYTES));
+    if (sent >= bytes.length) response.off('drain', sendNext).end(piece);
+    // Also if the system has taken the piece: others come first.
+    else if (response.write(piece)) setImmediate(sendNext);
+  };
+  response.on('drain', sendNext);
+  sendNext();
 }
 
 /** Sets the media type of text or bytes. Adds the charset to a text type that the handler has set without one. */

@@ -1,38 +1,67 @@
 import type { Request } from 'express';
 import { type ApiError, serviceUnavailable } from '#errors';
 import type { RequestContext } from './request-context.js';
+import { placesKept } from './server-limits.js';
+import type { ClientId } from './turns.js';
 
 const TOO_MANY_IN_FLIGHT = serviceUnavailable('requests_in_flight');
 
 /** Served even under overload: load balancers and Prometheus judge the process by these paths. */
 const EXEMPT_PATH = /^\/(health\/(live|ready)|metrics)(\?|$)/;
 
+export function isExempt({ url }: Request): boolean {
+  return EXEMPT_PATH.test(url);
+}
+
 /**
- * Counts the requests that this process works on, and refuses those beyond MAX_REQUESTS_IN_FLIGHT.
+ * Counts the requests that this process works on, and refuses those beyond MAX_REQUESTS_IN_FLIGHT. When these places are taken,
+ * a client that holds less than its even share of them gets one of those that are kept for such clients (`placesKept`). The
+ * requests without a known API key count as one client.
  *
- * A request is in flight from its start until its response is made, except while its body arrives: slow clients must
- * not occupy the places of others.
+ * A request is in flight from its start until its response is made, except while its body arrives and while a refusal is
+ * delayed: slow clients must not occupy the places of others.
  */
 export class RequestsInFlight {
-  count = 0;
+  private readonly places = new Set<RequestContext>();
 
-  constructor(private readonly limit: number) {}
+  /** @param clientOf the client of a request, as far as it is known without waiting */
+  constructor(
+    private readonly limit: number,
+    private readonly clientOf: (request: Request) => ClientId,
+  ) {}
 
-  /** Adds a request. If the limit is reached and the path is not exempt, adds nothing and returns the 503. */
-  admit({ context, url }: Request): ApiError | undefined {
-    if (this.count >= this.limit && !EXEMPT_PATH.test(url)) {
+  get count(): number {
+    return this.places.size;
+  }
+
+  /** Adds a request. If it gets no place and its path is not exempt, adds nothing and returns the 503. */
+  admit(request: Request): ApiError | undefined {
+    const { context } = request;
+    if (this.places.size >= this.limit && !this.hasShareLeft(request) && !isExempt(request)) {
       context.isRefused = true;
       return TOO_MANY_IN_FLIGHT;
     }
     context.isInFlight = true;
-    this.count++;
+    this.places.add(context);
     return undefined;
   }
 
   release(context: RequestContext): void {
     if (context.isInFlight) {
       context.isInFlight = false;
-      this.count--;
+      this.places.delete(context);
     }
+  }
+
+  private hasShareLeft(request: Request): boolean {
+    if (this.places.size >= this.limit + placesKept(this.limit)) return false;
+    const client = this.clientOf(request);
+    const clients = new Set([client]);
+    let held = 0;
+    for (const { clientId } of this.places) {
+      clients.add(clientId);
+      if (clientId === client) held++;
+    }
+    return held < this.limit / clients.size;
   }
 }

@@ -62,6 +62,28 @@ export const CHUNK_COST = 512;
 /** Largest form in bytes, whatever MAX_BODY_BYTES says: parsing a MiB takes up to 0.2 s. */
 export const MAX_FORM_BYTES = 1024 * 1024;
 
+/**
+ * Time in ms after which no further work begins in a turn of the event loop, so that everybody's turn comes soon: a request that
+ * begins, a body or a page beyond the next two sizes.
+ */
+export const TURN_MS = 2;
+
+/** Bodies of more bytes, and responses of arrays with more items, wait for their client's turn: each takes up to some ms. */
+export const LARGE_BODY_BYTES = 8 * 1024;
+export const LARGE_PAGE_ITEMS = 25;
+
+/** Largest piece of a response in bytes. The next one is written when the client has taken the one before. */
+export const PIECE_BYTES = 256 * 1024;
+
+/** Places in flight beyond MAX_REQUESTS_IN_FLIGHT for clients that hold less than their even share. */
+export function placesKept(limit: number): number {
+  return Math.ceil(limit / 4);
+}
+
+/** Refusals (401, 429) that a process sends at once in a second, and the largest number of those that wait for REFUSAL_PAUSE_MS. */
+export const PROMPT_REFUSALS = 100;
+export const MAX_DELAYED = 100;
+
 /** Longest request target in characters. A longer one gets 414. */
 export const MAX_URI_LENGTH = 8 * 1024;
 
@@ -92,7 +114,7 @@ export const TIMEOUT_CHECK_INTERVAL_MS = 500;
 export const MAX_PIPELINED_REQUESTS = 2_000;
 
 /**
- * How long, in ms, the next request of a connection waits after one was refused for overload. Short, because the
- * connection may be a proxy's, and its next request another client's.
+ * How long, in ms, the next request of a connection waits after one was refused for overload, and a delayed refusal waits
+ * itself. Short, because the connection may be a proxy's, and its next request another client's.
  */
 export const REFUSAL_PAUSE_MS = 250;

@@ -1,0 +1,63 @@
+import { TURN_MS } from './server-limits.js';
+import { type ClientId, Turns } from './turns.js';
+
+const nextTurn = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));
+
+function work(ms: number): void {
+  const end = performance.now() + ms;
+  while (performance.now() < end);
+}
+
+/** Adds pieces of work that take a whole turn, and record their client. */
+function adding(turns: Turns, done: ClientId[]) {
+  return (client: ClientId, count: number): void => {
+    for (let index = 0; index < count; index++) {
+      turns.wait(client, () => {
+        done.push(client);
+        work(TURN_MS);
+      });
+    }
+  };
+}
+
+test('work begins at once until the time of the turn is used up, and again in the next turn', async () => {
+  const turns = new Turns();
+  expect([turns.mayBegin(), turns.mayBegin()]).toEqual([true, true]);
+  work(TURN_MS);
+  expect(turns.mayBegin()).toBe(false);
+  await nextTurn();
+  expect(turns.mayBegin()).toBe(true);
+});
+
+test('clients take turns, one piece of work each, whoever came first; those without a known key are one client', async () => {
+  const turns = new Turns();
+  const done: ClientId[] = [];
+  turns.mayBegin();
+  const add = adding(turns, done);
+  add(1n, 4);
+  add(undefined, 2);
+  add(2n, 1);
+  for (let turn = 0; turn < 8; turn++) await nextTurn();
+  expect(done).toEqual([1n, undefined, 2n, 1n, undefined, 1n, 1n]);
+  expect(turns.mayBegin()).toBe(true);
+});
+
+test('in a turn, no work begins after its time is used up; short work shares a turn', async () => {
+  const turns = new Turns();
+  const done: ClientId[] = [];
+  turns.mayBegin();
+  adding(turns, done)(1n, 2);
+  await nextTurn();
+  expect(done).toEqual([1n]);
+  for (let index = 0; index < 5; index++) turns.wait(2n, () => done.push(2n));
+  await nextTurn();
+  await nextTurn();
+  expect(done.filter((client) => client === 2n)).toHaveLength(5);
+});
+
+test('what comes later does not overtake work that waits', () => {
+  const turns = new Turns();
+  turns.mayBegin();
+  turns.wait(1n, () => undefined);
+  expect(turns.mayBegin()).toBe(false);
+});

@@ -1,0 +1,74 @@
+import { TURN_MS } from './server-limits.js';
+
+/** A client by its id; undefined for all requests together whose API key is not known yet, or that need none. */
+export type ClientId = bigint | undefined;
+
+/**
+ * Bounds the work that begins in one turn of the event loop: what comes later than TURN_MS waits for the next turns, in which the
+ * clients take turns. So a client waits for one piece of work of each other client, however many these have. Work that nobody
+ * else waits for begins in the next turn at the latest, so a client that is alone loses no time.
+ *
+ * The queues need no limit of their own: each connection has at most one piece of work in them.
+ */
+export class Turns {
+  /** The work that waits, by client. The first client is next. */
+  private readonly queues = new Map<ClientId, (() => void)[]>();
+  private hasBegun = false;
+  /** When the time of this turn is used up, by `performance.now()`. */
+  private endsAt = 0;
+
+  /** Whether a piece of work may begin now. Otherwise it must `wait`. */
+  mayBegin(): boolean {
+    if (this.hasBegun) return this.queues.size === 0 && performance.now() < this.endsAt;
+    this.beginTurn();
+    return true;
+  }
+
+  /** Calls `work`, which must not throw, when it is the client's turn. */
+  wait(client: ClientId, work: () => void): void {
+    const queue = this.queues.get(client);
+    if (queue === undefined) this.queues.set(client, [work]);
+    else queue.push(work);
+  }
+
+  /** As `wait`; resolves with the result of `work`, or rejects with its error. */
+  run<Result>(client: ClientId, work: () => Result): Promise<Result> {
+    return new Promise((resolve, reject) => {
+      this.wait(client, () => {
+        try {
+          resolve(work());
+        } catch (error) {
+          reject(error as Error);
+        }
+      });
+    });
+  }
+
+  private beginTurn(): void {
+    this.hasBegun = true;
+    this.endsAt = performance.now() + TURN_MS;
+    setImmediate(this.endTurn);
+  }
+
+  private readonly endTurn = (): void => {
+    this.hasBegun = false;
+    if (this.queues.size === 0) return;
+    this.beginTurn();
+    this.workOn();
+  };
+
+  private readonly workOn = (): void => {
+    const [first] = this.queues;
+    if (first === undefined || performance.now() >= this.endsAt) return;
+    const [client, queue] = first;
+    const work = queue.shift();
+    // The next turn is another client's.
+    this.queues.delete(client);
+    if (queue.length > 0) this.queues.set(client, queue);
+    work?.();
+    // After all promises that the work has settled: what waits for them counts, too.
+    if (this.queues.size > 0) queueMicrotask(this.workOnAfterPromises);
+  };
+
+  private readonly workOnAfterPromises = (): void => process.nextTick(this.workOn);
+}
