@@ -11,7 +11,8 @@ every 200 304 of /v1/ | [Cache-Control: private, no-cache] [Vary: **Authorizatio
 every 201 | [Cache-Control: no-store] [ETag: -] | D28 S13
 every 200 of /health/ | [Cache-Control: no-store] | S13
 every 200 of /metrics | [Cache-Control: no-store] | S13
-every 200 of /docs | [Cache-Control: no-cache] | S13
+every 200 of /docs/guide | [Cache-Control: no-cache] | S13
+every 200 of /docs/assets/ | [Cache-Control: public, max-age=300] | D363 S13
 every 4xx 5xx | [Content-Type: application/json] [Cache-Control: no-store] [ETag: -] | D28 S13
 every 401 | [WWW-Authenticate: Bearer realm="*"**] | D51
 every 405 | [Allow: *OPTIONS*]
@@ -95,7 +96,7 @@ GET /metrics [Authorization: Bearer $metrics] | 200 [Content-Type: text/plain; v
 GET /v1/pets [Authorization: Bearer $metrics] | 403 insufficient_scope
 GET / [Authorization: -] | 302 [Location: docs]
 GET /docs/‹ ¦ guide/› [Authorization: -] | 308 [Location: ../‹docs ¦ guide›]
-GET ‹/docs ¦ /docs/guide ¦ /docs/deprecations› [Authorization: -] | 200 [Content-Type: text/html**] [Content-Security-Policy: default-src 'none'; script-src 'self'; style-src 'self'; **base-uri 'none'; form-action 'none'; frame-ancestors 'none'**] [Referrer-Policy: no-referrer] [Cross-Origin-Opener-Policy: same-origin] | S14
+GET ‹/docs ¦ /docs/guide ¦ /docs/deprecations› [Authorization: -] | 200 [Content-Type: text/html**] [Cache-Control: no-cache] [Content-Security-Policy: default-src 'none'; script-src 'self'; style-src 'self'; **base-uri 'none'; form-action 'none'; frame-ancestors 'none'**] [Referrer-Policy: no-referrer] [Cross-Origin-Opener-Policy: same-origin] | S14
 GET ‹/openapi.json ¦ /openapi.yaml ¦ /docs/assets/reference.js› [Authorization: -] | 200 [Content-Type: ‹application/json ¦ application/yaml ¦ text/javascript; charset=utf-8›] [Cache-Control: ‹no-cache ¦ no-cache ¦ public, max-age=300›] [Content-Security-Policy: -]
 then GET ‹/openapi.json ¦ /openapi.yaml ¦ /docs/assets/reference.js› [Authorization: -] [If-None-Match: W/$tag] | 304 [Content-Type: -]
 GET /docs/deprecations [Authorization: -] | 200 **<section id="getPet"**<time datetime="2030-12-05T00:00:00.000Z">5 December 2030</time>**

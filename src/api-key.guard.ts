@@ -53,11 +53,11 @@ export class ApiKeyGuard implements CanActivate {
     // No route: a handler of another transport. `refuseUnprotectedHandlers` stops the start unless it is public.
     if (operation === undefined) return execution.getType() !== 'http';
     const request = execution.getArgByIndex<Request>(0);
-    const { context } = request;
+    const { context, headers } = request;
     context.operation = operation.name;
     context.now = now;
     if (operation.isPublic) return true;
-    const token = context.authorizations === 1 ? tokenOf(request) : undefined;
+    const token = context.authorizations === 1 ? BEARER.exec(headers.authorization ?? '')?.[1] : undefined;
     if (!isKey && !token?.startsWith(product().apiKeyPrefix) && context.authorizations < 2) {
       return this.admitCaller(execution, request, operation);
     }
@@ -69,8 +69,8 @@ export class ApiKeyGuard implements CanActivate {
       .then((found) => this.admit(request, operation, found, token));
   }
 
-  private knownClient(request: Request): bigint | undefined {
-    const token = tokenOf(request);
+  private knownClient({ headers }: Request): bigint | undefined {
+    const token = BEARER.exec(headers.authorization ?? '')?.[1];
     return token === undefined ? undefined : this.verifier.knownClient(token);
   }
 
@@ -109,10 +109,6 @@ export class ApiKeyGuard implements CanActivate {
     if (refusal !== undefined) throw refusal;
     return true;
   }
-}
-
-function tokenOf({ headers }: Request): string | undefined {
-  return BEARER.exec(headers.authorization ?? '')?.[1];
 }
 
 function refusalOf({ scopes, prefix }: StoredApiKey, required: readonly string[]): ApiError | undefined {

@@ -186,8 +186,8 @@ async function findPages(origin: string): Promise<string[]> {
     const path = `/v1/pets?limit=${limit}${cursor === undefined ? '' : `&cursor=${cursor}`}`;
     const { headers } = await send({ method: 'GET', path }, { origin, apiKey: API_KEY });
     seen += limit;
-    cursor = /[?&]cursor=([^&>]+)/.exec(String(headers['link']))?.[1] as string;
-    if (seen >= PETS) found.push(`/v1/pets?limit=100&cursor=${cursor}`);
+    cursor = /[?&]cursor=([^&>]+)/.exec(String(headers['link']))?.[1];
+    if (seen >= PETS) found.push(`/v1/pets?limit=100&cursor=${String(cursor)}`);
   }
   return found;
 }

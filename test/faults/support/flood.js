@@ -4,6 +4,7 @@
  * next body in turn, and `awaited`, the status of the response at whose arrival it prints an empty line. With `skipLimited` a key
  * that got 429 is not sent again, and the next one is. SIGTERM ends it; then it prints the number of responses by status, and of errors by code.
  */
+import { Buffer } from 'node:buffer';
 import { connect } from 'node:net';
 import { text } from 'node:stream/consumers';
 

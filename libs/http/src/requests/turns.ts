@@ -38,7 +38,7 @@ export class Turns {
         try {
           resolve(work());
         } catch (error) {
-          reject(error as Error);
+          reject(error);
         }
       });
     });
