@@ -4,7 +4,7 @@ import { createTestDatabase } from '../support/database.js';
 
 /* A request passes few files, and is not handed to and fro between rooms. `npm run path` prints its way. */
 
-test('GET of a list and of a pet pass at most 40 files, and return at most 15 times', async () => {
+test('GET of a list and of a pet pass at most 40 files, and return at most 16 times', async () => {
   const database = await createTestDatabase();
   const requests = ['GET', '/v1/pets', 'GET', '/v1/pets/1'];
   const env = { ...process.env, ...database.settings };
