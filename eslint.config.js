@@ -25,7 +25,7 @@ export const LIBRARIES = {
   transfer: ['errors', 'postgres', 'settings'],
   'api-keys': ['errors', 'internals', 'postgres', 'runtime', 'settings', 'shared-statements'],
   idempotency: ['errors', 'http', 'json', 'postgres', 'shared-statements'],
-  observability: ['api-keys', 'errors', 'http', 'postgres', 'settings'],
+  observability: ['api-keys', 'errors', 'http', 'postgres', 'runtime', 'settings'],
   openapi: ['api-keys', 'deprecation', 'errors', 'idempotency', 'internals', 'settings'],
   'docs-pages': ['api-keys', 'errors', 'json', 'openapi', 'settings'],
   'key-usage': ['observability', 'postgres', 'runtime'],

@@ -1,6 +1,6 @@
-export { ApiKeyRequestError } from './src/api-key-format.js';
+export { ApiKeyRequestError, isScope } from './src/api-key-format.js';
 export { ApiKeyVerifier } from './src/api-key.verifier.js';
-export { ApiKeysService } from './src/api-keys.service.js';
+export { ApiKeysService, type IssuedApiKey } from './src/api-keys.service.js';
 export { API_KEY_SETTINGS, AuthModule } from './src/auth.module.js';
 export { Authenticator, Authenticators, type Caller } from './src/authenticator.js';
 export { EventStreams } from './src/event-streams.js';

@@ -1,8 +1,11 @@
 import type { DataSource } from 'typeorm';
 import type { ApiKeysService } from '#api-keys';
+import type { StartupError } from '#errors';
 import type { KeyUsage } from '#key-usage';
 import type { OpenApiDocument } from '#openapi';
+import { printableLines } from '#runtime';
 import type { Application } from '#settings';
+import { messageText, readLine, refuseNullDevice, write } from './terminal.js';
 import { applicationOf } from '../app.description.js';
 import type { AppOptions } from '../app.options.js';
 
@@ -11,9 +14,20 @@ export type KeyWork<Result> = (apiKeys: ApiKeysService, keyUsage: KeyUsage) => P
 
 /** The environment of a command: its own process, or the service that runs the command for it. */
 export interface CommandContext {
-  print(text: string | Buffer): void;
+  /** Prints a result, with escapes for what a terminal would obey. */
+  print(text: string): void;
+  /** Writes a result as it is, and waits for its reader. Throws StartupError when it cannot be written. */
+  write(bytes: string | Buffer): Promise<void>;
+  /**
+   * Waits until all that was printed has left the process whose standard output it is for.
+   *
+   * @throws StartupError when nobody can see it: it could not be written, or standard output is closed
+   */
+  printed(): Promise<void>;
   /** Prints a message for the operator, apart from the result. */
   tell(text: string): void;
+  /** The line of standard input; `hint` is for a terminal. Throws StartupError unless there is exactly one. */
+  readLine(hint: string): Promise<string>;
   /**
    * Set if the service runs the command, between the requests that it serves: a long command awaits it after each step.
    *
@@ -28,23 +42,52 @@ export interface CommandContext {
   withDatabase<Result>(schema: 'current' | 'any', work: (dataSource: DataSource) => Promise<Result>): Promise<Result>;
   /** The document of the application. It needs no database. */
   document(): Promise<OpenApiDocument>;
+  /** The scopes that operations of the application need, and those of a key that is made without any. It needs no database. */
+  scopes(): Promise<string[]>;
 }
 
 /** Runs commands in this process, which opens the database itself. Nest and TypeORM are loaded on demand. */
 export class OwnContext implements CommandContext {
   readonly application: Application;
   exitCode = 0;
+  private lastPrint: Promise<void> = Promise.resolve();
+  private line: Promise<string> | undefined;
 
   constructor(private readonly options: AppOptions) {
     this.application = applicationOf(options);
   }
 
-  print(text: string | Buffer): void {
-    process.stdout.write(text);
+  print(text: string): void {
+    const all = Promise.all([this.lastPrint, write(process.stdout, printableLines(text))]);
+    this.lastPrint = all.then(() => undefined);
+    // `printed` or `printFailure` reports the error.
+    this.lastPrint.catch(() => undefined);
+  }
+
+  async write(bytes: string | Buffer): Promise<void> {
+    await write(process.stdout, bytes);
+  }
+
+  async printed(): Promise<void> {
+    await this.lastPrint;
+    refuseNullDevice(process.stdout);
+  }
+
+  /** Why a result could not be printed; undefined if it was printed, or its reader, such as `head`, needs no more. */
+  async printFailure(): Promise<StartupError | undefined> {
+    const error = await this.lastPrint.then(
+      () => undefined,
+      (failure: StartupError) => failure,
+    );
+    return (error?.cause as NodeJS.ErrnoException | undefined)?.code === 'EPIPE' ? undefined : error;
   }
 
   tell(text: string): void {
-    process.stderr.write(text);
+    process.stderr.write(messageText(text));
+  }
+
+  readLine(hint: string): Promise<string> {
+    return (this.line ??= readLine(hint));
   }
 
   async withKeys<Result>(work: KeyWork<Result>): Promise<Result> {
@@ -73,5 +116,10 @@ export class OwnContext implements CommandContext {
   async document(): Promise<OpenApiDocument> {
     const { describeApplication } = await import('./without-service.js');
     return describeApplication(this.options);
+  }
+
+  async scopes(): Promise<string[]> {
+    const { scopesOf } = await import('./without-service.js');
+    return scopesOf(this.options);
   }
 }

@@ -3,7 +3,7 @@ import type { StartupError } from '#errors';
 import type { MigrationStatus } from '#postgres';
 import { table } from '#runtime';
 import type { CommandContext } from './context.js';
-import { integerArgument, resultText, showProgress } from './terminal.js';
+import { integerArgument, NEW_DATABASE, resultText, showProgress } from './terminal.js';
 
 const MAX_SEED_COUNT = 1_000_000_000;
 
@@ -49,6 +49,7 @@ export function addDatabaseCommands(program: Command, context: CommandContext): 
     .command('seed')
     .description('add made-up pets to the catalogue')
     .requiredOption('--count <n>', `number of pets, 1 to ${MAX_SEED_COUNT}`, integerArgument(1, MAX_SEED_COUNT))
+    .option(...NEW_DATABASE)
     .action(async ({ count }: { count: number }) => {
       const { seedPets } = await import('../pets/pets.seed.js');
       const { pause } = context;

@@ -2,9 +2,9 @@ import type { Command } from 'commander';
 import { StartupError } from '#errors';
 import type { UsageSummary } from '#key-usage';
 import type { DeprecatedOperation, OpenApiDocument } from '#openapi';
-import { table } from '#runtime';
+import { printable, table } from '#runtime';
 import type { CommandContext } from './context.js';
-import { integerArgument, printable, resultText, timeCell } from './terminal.js';
+import { integerArgument, resultText, timeCell } from './terminal.js';
 
 const MAX_DAYS = 400;
 const DAY_MS = 86_400_000;

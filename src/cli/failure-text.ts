@@ -1,10 +1,12 @@
 import { ApiKeyRequestError } from '#api-keys';
 import { StartupError } from '#errors';
 import { databaseFault } from '#postgres';
+import { printable, printableLines } from '#runtime';
 
 /** The text of an error that ends a start or a command: one line if the operator can fix it, else the stack. */
 export function failureText(error: unknown): string {
   const isOperators = error instanceof StartupError || error instanceof ApiKeyRequestError;
   const fault = isOperators ? error : databaseFault(error);
-  return fault === undefined ? String((error as Error | undefined)?.stack ?? error) : `petstore: ${fault.message}`;
+  if (fault !== undefined) return `petstore: ${printable(fault.message)}`;
+  return printableLines(String((error as Error | undefined)?.stack ?? error));
 }

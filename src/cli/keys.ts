@@ -1,11 +1,18 @@
 import type { Command } from 'commander';
-import type { StoredApiKey } from '#api-keys';
-import { table } from '#runtime';
+import type { ApiKeysService, IssuedApiKey, StoredApiKey } from '#api-keys';
+import { StartupError } from '#errors';
+import { nearestName, printable, table } from '#runtime';
 import { product } from '#settings';
 import type { CommandContext } from './context.js';
-import { dayCell, durationArgument, printable, resultText, timeCell } from './terminal.js';
+import { dayCell, durationArgument, NEW_DATABASE, resultText, timeCell } from './terminal.js';
 
-const KEY_ARGUMENT = 'id of the key, or at least 6 of its displayed first characters';
+/** The argument that means a line of standard input: a key in it gets into no shell history and no list of processes. */
+const STANDARD_INPUT = '-';
+
+const KEY_ARGUMENT = 'id of the key, at least 6 of its first characters, or all of it; - reads it from standard input';
+
+/** What a terminal shows while a command waits for the line. */
+export const KEY_HINT = 'API key, or how it is named: ';
 
 type KeyMember = string | readonly string[] | bigint | Date | null;
 
@@ -31,19 +38,37 @@ function addCreate(keys: Command, context: CommandContext): void {
     .requiredOption('--client <name>', 'name of the application that uses the key; a new name creates a client')
     .option('--scopes <list>', `separated by commas (default: ${context.application.defaultScopes.join(',')})`)
     .option('--expires <duration>', 'lifetime, such as 30m, 24h or 90d (default: no end)', durationArgument)
+    .option('--force', 'create it although no operation needs one of its scopes')
+    .option(...NEW_DATABASE)
     .option('--quiet', 'print only the secret')
     .option('--json', 'print JSON')
-    .action(async (options: { client: string; scopes?: string; expires?: number } & Output) => {
+    .action(async (options: { client: string; scopes?: string; expires?: number; force?: boolean } & Output) => {
       const scopes = options.scopes?.split(',').map((scope) => scope.trim());
-      const created = await context.withKeys((apiKeys) =>
-        apiKeys.create({
+      if (scopes !== undefined && !options.force) await checkScopes(context, scopes);
+      await context.withKeys(async (apiKeys) => {
+        const created = await apiKeys.create({
           client: options.client,
           scopes,
           expiresAt: options.expires === undefined ? undefined : new Date(Date.now() + options.expires),
-        }),
-      );
-      printSecret(context, options, created);
+        });
+        await hand(context, options, apiKeys, created);
+      });
     });
+}
+
+/** @throws StartupError for a scope that no operation needs */
+async function checkScopes(context: CommandContext, scopes: readonly string[]): Promise<void> {
+  const { isScope } = await import('#api-keys');
+  // `create` explains what is no scope at all.
+  if (!scopes.every(isScope)) return;
+  const known = await context.scopes();
+  const unknown = scopes.find((scope) => !known.includes(scope));
+  if (unknown === undefined) return;
+  const nearest = nearestName(unknown, known);
+  const advice = nearest === undefined ? `Known are ${known.join(', ')}.` : `Did you mean '${nearest}'?`;
+  throw new StartupError(
+    `No operation needs the scope '${unknown}'. ${advice} No key was created. Add --force if a module checks it itself.`,
+  );
 }
 
 function addList(keys: Command, context: CommandContext): void {
@@ -54,9 +79,9 @@ function addList(keys: Command, context: CommandContext): void {
     .option('--json', 'print JSON')
     .action(async ({ client, json }: { client?: string; json?: boolean }) => {
       const list = await context.withKeys((apiKeys) => apiKeys.list({ client }));
-      const text =
-        list.length === 0 ? `No API key. Make one: ${product().command} keys create --client my-app` : keyTable(list);
-      context.print(resultText(json, list.map(describe), text));
+      const whose = client === undefined ? '' : ` of a client '${printable(client)}'`;
+      const none = `No API key${whose}. Make one: ${product().command} keys create --client my-app`;
+      context.print(resultText(json, list.map(describe), list.length === 0 ? none : keyTable(list)));
     });
 }
 
@@ -66,8 +91,8 @@ function addShow(keys: Command, context: CommandContext): void {
     .description('show all members of an API key')
     .argument('<key>', KEY_ARGUMENT)
     .option('--json', 'print JSON')
-    .action(async (reference: string, { json }: { json?: boolean }) => {
-      const key = await context.withKeys((apiKeys) => apiKeys.find(reference));
+    .action(async (argument: string, { json }: { json?: boolean }) => {
+      const key = await context.withKeys((apiKeys) => findKey(context, apiKeys, argument));
       context.print(resultText(json, describe(key), details(key)));
     });
 }
@@ -80,9 +105,11 @@ function addRotate(keys: Command, context: CommandContext): void {
     .option('--overlap <duration>', 'how long both keys are valid (default: 24h)', durationArgument)
     .option('--quiet', 'print only the new secret')
     .option('--json', 'print JSON')
-    .action(async (reference: string, options: { overlap?: number } & Output) => {
-      const created = await context.withKeys((apiKeys) => apiKeys.rotate(reference, options.overlap));
-      printSecret(context, options, created);
+    .action(async (argument: string, options: { overlap?: number } & Output) => {
+      await context.withKeys(async (apiKeys) => {
+        const old = await findKey(context, apiKeys, argument);
+        await hand(context, options, apiKeys, await apiKeys.rotate(String(old.id), options.overlap), old);
+      });
     });
 }
 
@@ -93,10 +120,51 @@ function addRevoke(keys: Command, context: CommandContext): void {
     .argument('<key>', KEY_ARGUMENT)
     .option('--reason <text>', 'why; shown by keys show')
     .option('--json', 'print JSON')
-    .action(async (reference: string, options: { reason?: string; json?: boolean }) => {
-      const key = await context.withKeys((apiKeys) => apiKeys.revoke(reference, options.reason));
+    .action(async (argument: string, options: { reason?: string; json?: boolean }) => {
+      const key = await context.withKeys(async (apiKeys) => {
+        const { id } = await findKey(context, apiKeys, argument);
+        return apiKeys.revoke(String(id), options.reason);
+      });
       context.print(resultText(options.json, describe(key), details(key)));
     });
+}
+
+/** The key that an argument names. Says so if not all of the argument could be compared. */
+async function findKey(context: CommandContext, apiKeys: ApiKeysService, argument: string): Promise<StoredApiKey> {
+  const reference = argument === STANDARD_INPUT ? await context.readLine(KEY_HINT) : argument;
+  const { key, compared } = await apiKeys.resolve(reference);
+  if (compared !== undefined) {
+    const rest = `matched by its first ${compared} characters; the rest was not compared`;
+    context.tell(`API key ${key.id} (${key.prefix}…) of ${printable(key.client.name)}: ${rest}.\n`);
+  }
+  return key;
+}
+
+/**
+ * Prints a new key. If nobody can see its secret, the key is revoked, and a key that it replaces is as before.
+ *
+ * @param old the key that it replaces, as it was before
+ * @throws StartupError when the secret could not be printed
+ */
+async function hand(
+  context: CommandContext,
+  output: Output,
+  apiKeys: ApiKeysService,
+  issued: IssuedApiKey & { predecessor?: StoredApiKey },
+  old?: StoredApiKey,
+): Promise<void> {
+  printSecret(context, output, issued);
+  try {
+    await context.printed();
+  } catch (error) {
+    const { id } = issued.key;
+    const what = `${(error as Error).message} Nobody has seen the secret of the new API key ${id}`;
+    await apiKeys.withdraw(issued.key, old).catch((cause: unknown) => {
+      const why = (cause as Error).message;
+      throw new StartupError(`${what}, and it could not be revoked (${why}): revoke it with 'keys revoke ${id}'.`);
+    });
+    throw new StartupError(`${what}: it is revoked${old === undefined ? '' : `, and API key ${old.id} is as before`}.`);
+  }
 }
 
 /** Prints a new key with its secret; no other function prints a secret. */

@@ -29,7 +29,20 @@ export function createProgram(context: CommandContext): Command {
     .command('openapi')
     .description('print the OpenAPI document')
     .action(async () => context.print((await context.document()).json));
+  refuseRepetitions(program);
   return program;
+}
+
+/** Commander would take the last value of an option that is given twice. */
+function refuseRepetitions(command: Command): void {
+  for (const option of command.options) {
+    let isGiven = false;
+    command.on(`option:${option.name()}`, () => {
+      if (isGiven) command.error(`error: option '${option.flags}' is given twice`);
+      isGiven = true;
+    });
+  }
+  command.commands.forEach(refuseRepetitions);
 }
 
 /** Runs a command line, prints its failure if it fails, and returns the exit code. */
@@ -57,17 +70,16 @@ export async function runCommands(options: AppOptions = {}): Promise<void> {
   const program = createProgram(context);
   const words = process.argv.slice(2);
   // Without a listener, a reader that has gone, such as `head`, would end the process with a stack trace.
-  process.stdout.on('error', ({ code }: NodeJS.ErrnoException) => {
-    if (code === 'EPIPE' || code === 'EIO') return;
-    context.tell(`petstore: standard output cannot be written: ${code}.\n`);
-    process.exit(1);
-  });
-  // A terminal that was closed refuses writes before its SIGHUP arrives.
+  process.stdout.on('error', () => undefined);
   process.stderr.on('error', () => undefined);
-  program.hook('preAction', async () => {
+  program.hook('preAction', async (_, command) => {
     const { loadEnvironmentFile } = await import('../settings.js');
     loadEnvironmentFile();
-    await runInsteadInService(context, words);
+    await runInsteadInService(context, words, command);
   });
   process.exitCode = await runCommand(program, context, words);
+  const failure = await context.printFailure();
+  if (failure === undefined || process.exitCode === 1) return;
+  context.tell(`petstore: ${failure.message}\n`);
+  process.exitCode = 1;
 }

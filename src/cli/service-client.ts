@@ -1,16 +1,25 @@
-import { CommanderError } from 'commander';
+import { type Command, CommanderError } from 'commander';
 import { once } from 'node:events';
 import { type IncomingMessage, request } from 'node:http';
-import { connectToOwner } from '#embedded-postgres';
+import { resolve } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { connectToOwner, hasDatabase, isClosed, LOCK_RETRY_MS, LOCK_WAIT_MS } from '#embedded-postgres';
 import { StartupError } from '#errors';
+import { product } from '#settings';
 import type { CommandContext } from './context.js';
-import { printableLines } from './terminal.js';
+import { KEY_HINT } from './keys.js';
 
 /** What the service reports at the end of a command. */
 export interface ServiceEnd {
   readonly exitCode: number;
-  /** Text for standard error, which a terminal may show. */
+  /** Text for standard error. */
   readonly messages: string;
+}
+
+/** A command line, and the line of standard input if the command reads one. */
+export interface ServiceCommand {
+  readonly words: readonly string[];
+  readonly line?: string | undefined;
 }
 
 /** The trailer field with the `ServiceEnd`, as percent-encoded JSON. */
@@ -19,45 +28,105 @@ export const END_FIELD = 'petstore-end';
 /** The first words of the commands that the service runs while it has the embedded database; `export` asks it itself. */
 const IN_SERVICE = new Set<string | undefined>(['deprecations', 'keys', 'seed']);
 
-/** Returns when this process must run the command. Throws CommanderError with the exit code when the service has run it. */
-export async function runInsteadInService(context: CommandContext, words: readonly string[]): Promise<void> {
-  if (!IN_SERVICE.has(words[0])) return;
+/** The commands that need no database, and those that make one because they fill it. */
+const WITHOUT_DATABASE = new Set(['openapi']);
+const MAKES_DATABASE = new Set(['import', 'migrate']);
+
+/**
+ * Returns when this process must run the command. Throws CommanderError with the exit code when the service has run it.
+ *
+ * @throws StartupError when the command would make a database and was not told to
+ */
+export async function runInsteadInService(
+  context: CommandContext,
+  words: readonly string[],
+  command: Command,
+): Promise<void> {
+  if (WITHOUT_DATABASE.has(command.name())) return;
   const { readConfig } = await import('../settings.js');
   const { databaseUrl, dataDir } = readConfig();
   if (databaseUrl !== undefined) return;
-  const decoder = new TextDecoder();
-  const print = (bytes: Buffer): void => context.print(printableLines(decoder.decode(bytes, { stream: true })));
-  const end = await runInService(dataDir, words, print);
-  if (end === undefined) return;
-  context.tell(end.messages);
-  throw new CommanderError(end.exitCode, 'petstore.service', 'The service ran the command.');
+  if (IN_SERVICE.has(words[0])) {
+    const line = words[0] === 'keys' && command.args.includes('-') ? await context.readLine(KEY_HINT) : undefined;
+    const decoder = new TextDecoder();
+    const print = async (bytes: Buffer): Promise<string | undefined> => {
+      context.print(decoder.decode(bytes, { stream: true }));
+      return context.printed().then(
+        () => undefined,
+        (error: Error) => error.message,
+      );
+    };
+    const end = await runInService(dataDir, { words, line }, print);
+    if (end !== undefined) {
+      context.tell(end.messages);
+      throw new CommanderError(end.exitCode, 'petstore.service', 'The service ran the command.');
+    }
+  }
+  if (!(await hasDatabase(dataDir))) allowNewDatabase(context, resolve(dataDir), command);
+}
+
+/** @throws StartupError unless the command may make a database */
+function allowNewDatabase(context: CommandContext, directory: string, command: Command): void {
+  const { newDatabase, dryRun } = command.opts<{ newDatabase?: boolean; dryRun?: boolean }>();
+  if (newDatabase || (MAKES_DATABASE.has(command.name()) && !dryRun)) {
+    context.tell(`Making a new database in DATA_DIR '${directory}'.\n`);
+    return;
+  }
+  const hasOption = command.options.some(({ long }) => long === '--new-database');
+  throw new StartupError(
+    `DATA_DIR '${directory}' has no database, and none was made. Run this in the directory of the service, or set DATA_DIR ` +
+      `or DATABASE_URL as there. ${hasOption ? '--new-database makes a new one' : `'${product().command} migrate' makes a new one`}.`,
+  );
 }
 
 /**
- * Lets the service that runs on DATA_DIR run a command, by HTTP on the socket that locks the directory.
+ * Lets the service that runs on DATA_DIR run a command, by HTTP on the socket that locks the directory. Waits up to
+ * LOCK_WAIT_MS for a process that holds the directory and serves no commands: a service that starts, or another command.
  *
- * @param write takes the output, and is awaited
+ * @param write takes the output, and is awaited; returns why nobody can see it, which the command learns
  * @returns undefined when no service runs there
  * @throws StartupError when the service ends before the command, or belongs to another user; any error of `write`
  */
 export async function runInService(
   dataDir: string,
-  words: readonly string[],
-  write: (bytes: Buffer) => void | Promise<void>,
+  command: ServiceCommand,
+  write: (bytes: Buffer) => Promise<string | undefined | void>,
 ): Promise<ServiceEnd | undefined> {
-  const socket = await connectToOwner(dataDir);
-  if (socket === undefined) return undefined;
-  const path = `/${encodeURIComponent(JSON.stringify(words))}`;
-  const sent = request({ createConnection: () => socket, path }).end();
-  const answer = once(sent, 'response') as Promise<IncomingMessage[]>;
-  // A process that holds the directory and serves no commands, such as a start or another command, hangs up.
-  const [response] = await answer.catch(() => []);
-  if (response === undefined) return undefined;
+  const latest = performance.now() + LOCK_WAIT_MS;
+  for (;;) {
+    const socket = await connectToOwner(dataDir);
+    if (socket === undefined) return undefined;
+    // A process that serves no commands hangs up.
+    if (!isClosed(socket)) {
+      const path = `/${encodeURIComponent(JSON.stringify(command))}`;
+      const sent = request({ createConnection: () => socket, method: 'POST', path });
+      sent.flushHeaders();
+      const answer = once(sent, 'response') as Promise<IncomingMessage[]>;
+      const [response] = await answer.catch(() => []);
+      // The service may hang up before it has read all confirmations.
+      sent.on('error', () => undefined);
+      if (response !== undefined) return readAnswer(response, (text) => void sent.write(text), write);
+    }
+    if (performance.now() > latest) return undefined;
+    await sleep(LOCK_RETRY_MS);
+  }
+}
+
+/** @param confirm sends the service, after each piece, the number of bytes written so far, or why nobody can see them */
+async function readAnswer(
+  response: IncomingMessage,
+  confirm: (line: string) => void,
+  write: (bytes: Buffer) => Promise<string | undefined | void>,
+): Promise<ServiceEnd> {
+  let bytes = 0;
   try {
-    for await (const bytes of response) await write(bytes as Buffer);
+    for await (const piece of response as AsyncIterable<Buffer>) {
+      const failure = await write(piece);
+      bytes += piece.length;
+      confirm(`${failure ?? bytes}\n`);
+    }
   } catch (error) {
     throw response.errored === error ? new StartupError('The service ended before the command.') : error;
   }
-  const end = JSON.parse(decodeURIComponent(response.trailers[END_FIELD] ?? '')) as ServiceEnd;
-  return { ...end, messages: printableLines(end.messages) };
+  return JSON.parse(decodeURIComponent(response.trailers[END_FIELD] ?? '')) as ServiceEnd;
 }

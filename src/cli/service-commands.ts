@@ -1,20 +1,25 @@
 import type { INestApplication } from '@nestjs/common';
 import { once } from 'node:events';
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
+import { createInterface, type Interface } from 'node:readline';
 import { setImmediate, setTimeout as sleep } from 'node:timers/promises';
 import { DataSource } from 'typeorm';
-import { ApiKeysService } from '#api-keys';
+import { ApiKeysService, OperationRegistry } from '#api-keys';
 import { StartupError } from '#errors';
 import { KeyUsage } from '#key-usage';
 import { OpenApiDocument } from '#openapi';
 import type { ServiceDataSource } from '#postgres';
 import { Application } from '#settings';
 import type { CommandContext } from './context.js';
-import { END_FIELD, type ServiceEnd } from './service-client.js';
+import { END_FIELD, type ServiceCommand, type ServiceEnd } from './service-client.js';
+import { allScopes } from './without-service.js';
 
 /** Longest time in ms until the request has arrived, and for its last output to be read. */
 const REQUEST_TIMEOUT_MS = 5_000;
 const FLUSH_TIMEOUT_MS = 1_000;
+
+/** Longest time in ms for the client of a command to say that a new key was printed. */
+const CONFIRMATION_TIMEOUT_MS = 60_000;
 
 /** Runs commands for `runInService` of other processes of the same user, on the embedded database, until `close`. */
 export class ServiceCommands {
@@ -24,7 +29,8 @@ export class ServiceCommands {
 
   constructor(private readonly app: INestApplication) {
     this.engine = app.get<ServiceDataSource>(DataSource).engine;
-    const server = createServer((request, response) => {
+    // The body of a request, its confirmations, ends with the command.
+    const server = createServer({ requestTimeout: 0 }, (request, response) => {
       const run = this.run(request, response)
         .catch(() => void response.destroy())
         .finally(() => this.running.delete(run));
@@ -43,9 +49,9 @@ export class ServiceCommands {
     await Promise.all(this.running);
   }
 
-  private async run({ url = '', socket }: IncomingMessage, response: ServerResponse): Promise<void> {
-    socket.setTimeout(0);
-    const words = JSON.parse(decodeURIComponent(url.slice(1))) as string[];
+  private async run(request: IncomingMessage, response: ServerResponse): Promise<void> {
+    request.socket.setTimeout(0);
+    const { words, line } = JSON.parse(decodeURIComponent((request.url ?? '').slice(1))) as ServiceCommand;
     // Writing to a closed connection is no fault: `pause` notices it.
     response
       .on('error', () => undefined)
@@ -53,7 +59,7 @@ export class ServiceCommands {
       .flushHeaders();
     const { createProgram, runCommand } = await import('./program.js');
     let messages = '';
-    const context = this.contextFor(response, (text) => (messages += text));
+    const context = this.contextFor(request, response, line, (text) => (messages += text));
     const exitCode = await runCommand(createProgram(context), context, words);
     const end: ServiceEnd = { exitCode, messages };
     response.addTrailers({ [END_FIELD]: encodeURIComponent(JSON.stringify(end)) });
@@ -63,21 +69,67 @@ export class ServiceCommands {
     response.destroy();
   }
 
-  private contextFor(response: ServerResponse, tell: (text: string) => void): CommandContext {
+  private contextFor(
+    request: IncomingMessage,
+    response: ServerResponse,
+    line: string | undefined,
+    tell: (text: string) => void,
+  ): CommandContext {
     const { app } = this;
     const gone = new AbortController();
     response.once('close', () => gone.abort());
     const signal = AbortSignal.any([gone.signal, this.stopping.signal]);
+    const confirmations = new Confirmations(request);
+    let written = 0;
+    const print = (bytes: string | Buffer): void => {
+      written += Buffer.byteLength(bytes);
+      response.write(bytes);
+    };
     return {
-      print: (text) => void response.write(text),
+      print,
+      write: (bytes) => {
+        print(bytes);
+        return pause(response, signal);
+      },
+      printed: () => confirmations.reach(written, signal),
       tell,
+      readLine: () => Promise.resolve(line ?? ''),
       pause: () => pause(response, signal),
       application: app.get(Application),
       exitCode: 0,
       withKeys: (work) => work(app.get(ApiKeysService), app.get(KeyUsage)),
       withDatabase: (_, work) => work(app.get(DataSource)),
       document: () => Promise.resolve(app.get(OpenApiDocument)),
+      scopes: () => Promise.resolve(allScopes(app.get(OperationRegistry), app.get(Application))),
     };
+  }
+}
+
+/** What the client of a command says in the body of its request: how many bytes it has printed, or why it could not. */
+class Confirmations {
+  private readonly lines: Interface;
+  private readonly ended = new AbortController();
+  private bytes = 0;
+  private failure: string | undefined;
+
+  constructor(request: IncomingMessage) {
+    this.lines = createInterface({ input: request });
+    this.lines.on('line', (line) => {
+      if (/^\d+$/.test(line)) this.bytes = Number(line);
+      else this.failure ??= line;
+    });
+    this.lines.once('close', () => this.ended.abort());
+  }
+
+  /** @throws StartupError when so many bytes were not printed */
+  async reach(bytes: number, signal: AbortSignal): Promise<void> {
+    const signals = [signal, this.ended.signal, AbortSignal.timeout(CONFIRMATION_TIMEOUT_MS)];
+    const given = AbortSignal.any(signals);
+    while (this.bytes < bytes && this.failure === undefined && !given.aborted) {
+      await once(this.lines, 'line', { signal: given }).catch(() => undefined);
+    }
+    if (this.failure !== undefined) throw new StartupError(this.failure);
+    if (this.bytes < bytes) throw new StartupError('The command ended before it printed the result.');
   }
 }
 

@@ -1,4 +1,68 @@
 import { InvalidArgumentError } from 'commander';
+import { fstatSync, statSync } from 'node:fs';
+import { StartupError } from '#errors';
+import { printableLines } from '#runtime';
+import { product } from '#settings';
+
+/** The option of commands that may make the database of the embedded engine when asked to. */
+export const NEW_DATABASE = ['--new-database', 'if DATA_DIR has no database, make one'] as const;
+
+/** Longest line that a command reads, in bytes. */
+const MAX_LINE_BYTES = 4_096;
+
+type Output = typeof process.stdout | typeof process.stderr;
+
+/**
+ * Writes to standard output or standard error, and waits until the system has taken it.
+ *
+ * @throws StartupError when it cannot be written, with the error of the system as its cause
+ */
+export function write(stream: Output, bytes: string | Buffer): Promise<void> {
+  return new Promise((done, fail) => {
+    const failed = (cause: NodeJS.ErrnoException): void =>
+      fail(new StartupError(`${nameOf(stream)} cannot be written: ${cause.code ?? cause.message}.`, { cause }));
+    stream.write(bytes, (error) => (error ? failed(error) : done()));
+  });
+}
+
+/** @throws StartupError when nobody can read what is written: Node opens the null device in place of a closed stream */
+export function refuseNullDevice(stream: Output): void {
+  const [own, nothing] = [fstatSync(stream.fd), statSync('/dev/null')];
+  if (!own.isCharacterDevice() || own.rdev !== nothing.rdev) return;
+  throw new StartupError(`${nameOf(stream)} is closed, or /dev/null.`);
+}
+
+function nameOf(stream: Output): string {
+  return stream.fd === 1 ? 'Standard output' : 'Standard error';
+}
+
+/** A message: nothing in it controls a terminal, and API keys of this service are cut to their displayed characters. */
+export function messageText(text: string): string {
+  return printableLines(text).replace(new RegExp(`(${product().apiKeyPrefix}\\w{7})\\w{42}`, 'g'), '$1…');
+}
+
+/**
+ * Reads the only line of standard input; on a terminal, which gets a hint, the first line.
+ *
+ * @throws StartupError when it is empty or too long, or when another one follows
+ */
+export async function readLine(hint: string): Promise<string> {
+  const { stdin } = process;
+  if (stdin.isTTY) process.stderr.write(hint);
+  let bytes = Buffer.alloc(0);
+  for await (const piece of stdin as AsyncIterable<Buffer>) {
+    bytes = Buffer.concat([bytes, piece]);
+    if (bytes.length > MAX_LINE_BYTES) throw new StartupError(`Standard input has more than ${MAX_LINE_BYTES} bytes.`);
+    if (stdin.isTTY) break;
+  }
+  const [line = '', ...others] = bytes
+    .toString()
+    .trim()
+    .split(/\s*\n\s*/);
+  if (line === '') throw new StartupError('Standard input is empty.');
+  if (others.length > 0) throw new StartupError(`Standard input has ${others.length + 1} lines. Give one.`);
+  return line;
+}
 
 /** Shows `text` instead of the current line of a terminal; nothing when standard output is none. */
 export function showProgress(text: string): void {
@@ -26,16 +90,6 @@ export function timeCell(time: Date | null): string {
 /** The day of a time as a table cell. */
 export function dayCell(time: Date | null): string {
   return timeCell(time).split(' ')[0] as string;
-}
-
-/** As `printable`, of a text of lines whose format the commands have made. */
-export function printableLines(text: string): string {
-  return text.replace(/[^\P{Cc}\n]/gu, '?');
-}
-
-/** Replaces control characters in text of unknown origin, because a terminal would obey them. */
-export function printable(text: string): string {
-  return text.replace(/\p{C}/gu, '?');
 }
 
 export function integerArgument(minimum: number, maximum: number): (text: string) => number {

@@ -24,7 +24,7 @@ export function addTransferCommands(program: Command, context: CommandContext): 
     .action(async ({ to }: { to: string }) => {
       const produce = (write: Write): Promise<string> => exportAll(context, write);
       if (to !== STANDARD_STREAM) context.print(await writeFile(to, produce));
-      else context.tell(await produce(toStandardOutput(context)));
+      else context.tell(await produce((piece) => context.write(piece)));
     });
   program
     .command('import')
@@ -46,7 +46,7 @@ async function exportAll(context: CommandContext, write: Write): Promise<string>
   const { readConfig } = await import('../settings.js');
   const { databaseUrl, dataDir } = readConfig();
   if (!isService && databaseUrl === undefined) {
-    const end = await runInService(dataDir, ['export', '--to', STANDARD_STREAM], write);
+    const end = await runInService(dataDir, { words: ['export', '--to', STANDARD_STREAM] }, write);
     if (end?.exitCode === 0) return end.messages;
     if (end !== undefined) throw new StartupError(end.messages.replace(/^petstore: |\n$/g, ''));
   }
@@ -88,21 +88,6 @@ async function writeFile(path: string, produce: (write: Write) => Promise<string
     showProgress('');
     await file.close();
   }
-}
-
-/** Its writes fail with StartupError when the reader of standard output is gone, or its disk is full. */
-function toStandardOutput(context: CommandContext): Write {
-  const { pause } = context;
-  if (pause !== undefined) {
-    return (text) => {
-      context.print(text);
-      return pause();
-    };
-  }
-  return (text) =>
-    new Promise((done, fail) => {
-      process.stdout.write(text, (error) => (error ? fail(fileError('standard output', 'written', error)) : done()));
-    });
 }
 
 async function* readFile(path: string): AsyncGenerator<Buffer> {

@@ -11,21 +11,38 @@ import { type Application, URI_VERSIONS } from '#settings';
 import { applicationOf } from '../app.description.js';
 import { AppModule } from '../app.module.js';
 import type { AppOptions } from '../app.options.js';
-import { readConfig } from '../settings.js';
+import { readConfig, type ServiceConfig } from '../settings.js';
 
-/** Makes the OpenAPI document of the application. It needs no database: in preview mode Nest runs no constructor. */
+/** Makes the OpenAPI document of the application. It needs no database. */
 export async function describeApplication(options: AppOptions = {}, config = readConfig()): Promise<OpenApiDocument> {
-  const app: INestApplication = await NestFactory.create(
+  const app = await preview(options, config);
+  app.enableVersioning(URI_VERSIONS);
+  const document = new OpenApiDocument(config, applicationOf(options), registryOf(app));
+  document.describe(app);
+  return document;
+}
+
+/** The scopes that operations of the application need, and its default ones. It needs no database. */
+export async function scopesOf(options: AppOptions): Promise<string[]> {
+  return allScopes(registryOf(await preview(options, readConfig())), applicationOf(options));
+}
+
+export function allScopes({ scopes }: OperationRegistry, { defaultScopes }: Application): string[] {
+  return [...new Set([...scopes, ...defaultScopes])];
+}
+
+/** The application without instances: in preview mode Nest runs no constructor. */
+function preview(options: AppOptions, config: ServiceConfig): Promise<INestApplication> {
+  return NestFactory.create(
     AppModule.forRoot(config, options),
     new PlatformExpressAdapter(config),
     // Without abortOnError Nest would end the process itself, and print nothing.
     { preview: true, logger: false, abortOnError: false },
   );
-  app.enableVersioning(URI_VERSIONS);
-  const discovery = new DiscoveryService(app.get(ModulesContainer));
-  const document = new OpenApiDocument(config, applicationOf(options), new OperationRegistry(discovery));
-  document.describe(app);
-  return document;
+}
+
+function registryOf(app: INestApplication): OperationRegistry {
+  return new OperationRegistry(new DiscoveryService(app.get(ModulesContainer)));
 }
 
 /** The API keys of an open database, and their usage, without Nest. */

@@ -1,16 +1,17 @@
+import { Logger } from '@nestjs/common';
 import { type NestApplication, NestFactory } from '@nestjs/core';
 import cluster from 'node:cluster';
 import { once } from 'node:events';
 import type { Server } from 'node:http';
 import { type AddressInfo, createServer } from 'node:net';
 import { DataSource } from 'typeorm';
-import { ApiKeysService } from '#api-keys';
+import { ApiKeysService, type IssuedApiKey } from '#api-keys';
 import { StartupError } from '#errors';
 import { PlatformExpressAdapter } from '#http';
 import type { ServiceDataSource } from '#postgres';
 import { ProcessGroup } from '#processes';
 import { onStopSignal } from '#runtime';
-import { type Application, BASE_PATH } from '#settings';
+import { type Application, BASE_PATH, product } from '#settings';
 import { startTracing } from '#tracing';
 import { applicationOf } from '../app.description.js';
 import { AppModule } from '../app.module.js';
@@ -18,6 +19,7 @@ import type { ServiceOptions } from '../app.options.js';
 import { APPLICATION_OPTIONS, setUpApplication } from '../app.setup.js';
 import { ServiceCommands } from '../cli/service-commands.js';
 import { failureText } from '../cli/failure-text.js';
+import { refuseNullDevice, write } from '../cli/terminal.js';
 import { loadEnvironmentFile, readConfig, type ServiceConfig } from '../settings.js';
 
 /** Time in ms that modules have to close after the last connection, which includes running statements. */
@@ -31,6 +33,8 @@ const CLOSE_TIMEOUT_MS = 3_000;
  * @param options the additions of a project
  */
 export async function startService(options: ServiceOptions = {}): Promise<void> {
+  // A closed terminal must not end the service.
+  process.stderr.on('error', () => undefined);
   try {
     loadEnvironmentFile();
     const config = readConfig();
@@ -100,9 +104,24 @@ async function serve(config: ServiceConfig, options: ServiceOptions): Promise<vo
   });
   if (cluster.isPrimary) {
     const { port } = (app.getHttpServer() as Server).address() as AddressInfo;
-    const firstKey = config.databaseUrl === undefined ? await app.get(ApiKeysService).createFirstKey() : undefined;
-    tell(welcome(applicationOf(options), config, port, firstKey));
+    const apiKeys = app.get(ApiKeysService);
+    const first = config.databaseUrl === undefined ? await apiKeys.createFirstKey() : undefined;
+    try {
+      await write(process.stderr, `${welcome(applicationOf(options), config, port, first?.secret)}\n`);
+      if (first !== undefined) refuseNullDevice(process.stderr);
+    } catch (error) {
+      if (first !== undefined) await withdraw(apiKeys, first, error as Error);
+    }
   }
+}
+
+/** Revokes the first key, because nobody has seen it. */
+async function withdraw(apiKeys: ApiKeysService, { key }: IssuedApiKey, { message }: Error): Promise<void> {
+  await apiKeys.withdraw(key);
+  new Logger('Start').warn(
+    `${message} Nobody has seen the first API key, ${key.id}: it is revoked. ` +
+      `Make another: ${product().command} keys create --client my-app`,
+  );
 }
 
 /**

@@ -82,6 +82,11 @@ test.each<[string, string[], RegExp]>([
   expect(stderr).toMatch(/^petstore: .+\n$/);
 });
 
+const EVIL_AGENT = '\u001b[2Jevil/1\u009b\u202e';
+
+/** Characters that control, hide or reorder what a terminal shows; a line feed is the commands' own. */
+const CONTROLS = /[\p{Cc}\p{Cf}\p{Zl}\p{Zp}](?<!\n)/u;
+
 const dayAgo = (days: number): string => new Date(Date.now() - days * DAY).toISOString().slice(0, 10);
 
 /** The exit code and the report of getPet. */
@@ -110,7 +115,7 @@ test('deprecations report lists each client with its calls, last call and user a
   await called('acme-mobile', 'getPet', 29, 100, 'acme/1.0');
   await called('acme-mobile', 'getPet', 3, 23, 'acme/1.1');
   await called('acme-mobile', 'listPets', 1, 900, 'acme/1.2');
-  await called('evil', 'getPet', 1, 5, '\u001b[2Jevil/1\u009b');
+  await called('evil', 'getPet', 1, 5, EVIL_AGENT);
   const lastCallAt = expect.stringContaining(dayAgo(3)) as string;
   expect(await report()).toMatchObject({
     code: 2,
@@ -124,5 +129,59 @@ test('deprecations report lists each client with its calls, last call and user a
   expect(stdout).toMatch(/\nacme-mobile +123 +\d{4}-\d\d-\d\d \d\d:\d\d +acme\/1\.1\n/);
   expect(stdout).toContain('Verdict: not safe to remove: clients that call it: 2.');
   // A user agent must not send control characters to the terminal.
-  expect(stdout).not.toMatch(/\p{Cc}(?<!\n)/u);
+  expect(stdout).toContain(String.raw`\u001b[2Jevil/1\u009b\u202e`);
+  expect(stdout).not.toMatch(CONTROLS);
+  const json = await petstore('deprecations', 'report', 'getPet', '--json');
+  expect(json.stdout).not.toMatch(CONTROLS);
+  expect(JSON.parse(json.stdout)).toMatchObject({
+    clients: [{ client: 'acme-mobile' }, { client: 'evil', lastUserAgent: EVIL_AGENT }],
+  });
+});
+
+test('what a stranger chose is escaped in all outputs: a reason, and names that SQL has stored', async () => {
+  const { id } = await made({ client: 'escaped' });
+  const reason = 'a\u009b2J\u2028b\u200b\nc\ud83d';
+  const text = String.raw`a\u009b2J\u2028b\u200b\u000ac`;
+  await app.sql('UPDATE api_key SET revoked_at = now(), revoked_reason = $1 WHERE id = $2', [reason.slice(0, -1), id]);
+  await app.sql(`UPDATE client SET name = 'e' || chr(155) || chr(8238) WHERE name = 'escaped'`, []);
+  for (const args of [['show', id], ['show', id, '--json'], ['list'], ['list', '--json'], ['revoke', id]]) {
+    const { code, stdout } = await petstore('keys', ...args);
+    expect([args, code]).toEqual([args, 0]);
+    expect(stdout).not.toMatch(CONTROLS);
+    expect(stdout).toContain(String.raw`e\u009b\u202e`);
+  }
+  expect((await petstore('keys', 'show', id)).stdout).toContain(text);
+  expect(await json('keys', 'show', id)).toMatchObject({ revokedReason: reason.slice(0, -1), client: 'e\u009b\u202e' });
+});
+
+test.each<[string, (secret: string) => string]>([
+  ['alone', (secret) => secret],
+  ['with white space', (secret) => ` ${secret}\r\n`],
+  ['quoted', (secret) => `"${secret}",`],
+  ['after Bearer', (secret) => `bearer  ${secret}`],
+  ['in a header', (secret) => `-H 'Authorization: Bearer ${secret}'`],
+  ['in a shell line', (secret) => `export API_KEY=${secret}`],
+  ['in a log line, twice', (secret) => `{"a":"${secret}","b":"${secret}"}`],
+  ['its displayed characters', (secret) => `${secret.slice(0, 12)}…`],
+  ['six characters of it and a quote', (secret) => `'${secret.slice(0, 10)}'`],
+])('a reference to a key is found %s', async (_, copied) => {
+  const { id, secret } = await made({ client: 'copied' });
+  expect(await app.nest.get(ApiKeysService).resolve(copied(secret))).toMatchObject({ key: { id: BigInt(id) } });
+  expect('compared' in (await app.nest.get(ApiKeysService).resolve(copied(secret)))).toBe(false);
+});
+
+test('a text that may be a whole key is compared as a whole: a similar one names no key', async () => {
+  const apiKeys = app.nest.get(ApiKeysService);
+  const own = 'company-key-of-production-1-0123456789';
+  await apiKeys.ensureBootstrapKey(own);
+  expect(await apiKeys.resolve(`Bearer ${own}`)).toMatchObject({ key: { client: { name: 'bootstrap' } } });
+  // Too short for a whole key.
+  expect(await apiKeys.resolve('company-key-of-p')).toMatchObject({ compared: 12 });
+  const { secret } = await made({ client: 'whole' });
+  for (const other of [own.replace('-1-', '-2-'), `${secret.slice(0, 12)}${'x'.repeat(60)}`, 'company\0', '']) {
+    const error = await apiKeys.find(other).catch((reason: Error) => reason);
+    expect(String(error)).toMatch(/^ApiKeyRequestError: No API key /);
+    expect(String(error)).not.toContain(other.slice(0, 13) || 'undefined');
+  }
+  await expect(apiKeys.find(`${secret} ${(await made({ client: 'whole' })).secret}`)).rejects.toThrow(/has 2 API keys/);
 });

@@ -1,5 +1,5 @@
 import { readFileSync } from 'node:fs';
-import { mkdtemp, rm } from 'node:fs/promises';
+import { mkdtemp, readdir, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { openDatabase } from '#postgres';
@@ -11,7 +11,8 @@ import {
   testOnce,
   type TestDatabase,
 } from '../support/database.js';
-import { type Outcome, petstoreCommand } from './support/petstore-command.js';
+import { ServiceProcess } from '../support/service-process.js';
+import { type Outcome, petstoreCommand, petstoreLine } from './support/petstore-command.js';
 
 /*
  * The petstore command as a process. Tests check several commands each, because every command is a slow start.
@@ -94,6 +95,17 @@ if (engine === 'postgresql') {
       ['keys', 'create', '--client', 'x', '--expires', '36501d'],
       /^petstore: .+ '36501d' is invalid\. It must be a duration such as 30s, 15m, 24h or 90d, at most 36500d\.\n/,
     ],
+    [['migrat\x1b]0;a\x07\u202e'], /^petstore: unknown command 'migrat\\u001b\]0;a\\u0007\\u202e'\n/],
+    [['pets_'.padEnd(54, 'x')], /^petstore: unknown command 'pets_xxxxxxx…'\n/],
+    [['openapi', '--js\u009bon'], /^petstore: unknown option '--js\\u009bon'\n/],
+    [['import', '--from', 'no\nfile\u2028'], /^petstore: no\\u000afile\\u2028 cannot be read: ENOENT.+\n$/],
+    [['export', '--to', 'no/\x1b[2J'], /^petstore: no\/\\u001b\[2J cannot be written: ENOENT.+\n$/],
+    [['keys', 'create', '--client', ' '], /^petstore: A client's name has 1 to 255 printable characters/],
+    [['keys', 'show', ''], /^petstore: No API key has the id or prefix ''\./],
+    [['keys', 'revoke', '1e3'], /^petstore: No API key has the id or prefix '1e3'\./],
+    [['keys', 'create', '--client', 'x', '--client', 'y'], /^petstore: option '--client <name>' is given twice/],
+    [['deprecations', 'report', 'getPet', '--days', '1e3'], /^petstore: .+ '1e3' is invalid\. It must be an integer/],
+    [['keys', 'rotate', '1', '--overlap', '-1h'], /^petstore: .+ '-1h' is invalid\. It must be a duration/],
     [['migrat'], /^petstore: unknown command 'migrat'\n\(Did you mean migrate\?\)/],
     [['seed'], /^petstore: required option '--count <n>' not specified/],
     [[], /^Usage: petstore /],
@@ -101,5 +113,63 @@ if (engine === 'postgresql') {
     const { code, stdout, stderr } = await petstore(...args);
     expect([code, stdout]).toEqual([1, '']);
     expect(stderr).toMatch(expected);
+  });
+}
+
+if (engine === 'embedded') {
+  test('no command makes a database in another directory unless it is told to', async () => {
+    const elsewhere = await mkdtemp(join(tmpdir(), 'petstore-elsewhere-'));
+    const run = (...args: string[]): Promise<Outcome> => petstoreCommand(elsewhere, {}, ...args);
+    for (const [command, advice] of [
+      ['keys create --client x', '--new-database makes a new one'],
+      ['seed --count 1', '--new-database makes a new one'],
+      ['keys list', "'npm run petstore -- migrate' makes a new one"],
+      ['deprecations report getPet', "'npm run petstore -- migrate' makes a new one"],
+      ['migrate --dry-run', "'npm run petstore -- migrate' makes a new one"],
+      ['migrate:status', "'npm run petstore -- migrate' makes a new one"],
+      ['migrate:revert', "'npm run petstore -- migrate' makes a new one"],
+      ['export --to all.sql', "'npm run petstore -- migrate' makes a new one"],
+    ] as const) {
+      const { code, stdout, stderr } = await run(...command.split(' '));
+      expect([command, code, stdout]).toEqual([command, 1, '']);
+      expect(stderr).toMatch(/^petstore: DATA_DIR '.+\/\.data' has no database, and none was made\. .+\n$/);
+      expect(stderr).toContain(advice);
+      expect(await readdir(elsewhere)).toEqual([]);
+    }
+    const { code, stdout, stderr } = await run('keys', 'create', '--client', 'x', '--quiet', '--new-database');
+    expect([code, stdout, stderr]).toEqual([
+      0,
+      expect.stringMatching(/^pets_\w{49}\n$/),
+      expect.stringMatching(/^Making a new database in DATA_DIR '.+\/\.data'\.\n$/),
+    ]);
+    await rm(elsewhere, { recursive: true });
+  });
+
+  test('commands that meet on a database wait for each other, and so does a start of the service', async () => {
+    const service = new ServiceProcess({ ...database.settings, BOOTSTRAP_API_KEY: 'bootstrap-key-of-the-tests' }, home);
+    const commands = ['a', 'b', 'c'].map((client) => petstore('keys', 'create', '--client', client, '--quiet'));
+    const outcomes = await Promise.all(commands);
+    await service.origin();
+    await service.stop('SIGTERM');
+    for (const { code, stdout, stderr } of outcomes) {
+      expect([code, stdout, stderr]).toEqual([0, expect.stringMatching(/^pets_\w{49}\n$/), '']);
+    }
+  });
+
+  test('the first API key is revoked if the start could not show it', async () => {
+    const data = await createEmptyTestDatabase();
+    const main = join(import.meta.dirname, '../../dist/src/main.js');
+    const settings = { ...data.settings, HOST: '127.0.0.1', PORT: '0' };
+    const { stdout } = await petstoreLine(
+      home,
+      settings,
+      `timeout -s TERM 8 '${process.execPath}' '${main}' 2>/dev/full || true`,
+    );
+    expect(stdout).toContain(
+      'Standard error cannot be written: ENOSPC. Nobody has seen the first API key, 1: it is revoked.',
+    );
+    const list = await petstoreOn(data.settings, 'keys', 'list', '--json');
+    expect(JSON.parse(list.stdout)).toMatchObject([{ client: 'first-start', state: 'revoked' }]);
+    await data.drop();
   });
 }

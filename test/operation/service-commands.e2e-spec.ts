@@ -9,7 +9,7 @@ import { createTestDatabase, engine, type TestDatabase } from '../support/databa
 import { giveAway, takeBack } from '../support/foreign-files.js';
 import { HttpClient } from '../support/http-client.js';
 import { ServiceProcess } from '../support/service-process.js';
-import { type Outcome, petstoreCommand } from './support/petstore-command.js';
+import { type Outcome, petstoreCommand, petstoreLine } from './support/petstore-command.js';
 
 /*
  * Commands while the service runs. On the embedded engine the service runs them; on PostgreSQL they open their own
@@ -39,6 +39,25 @@ afterAll(async () => {
 });
 
 const petstore = (...args: string[]): Promise<Outcome> => petstoreCommand(home, database.settings, ...args);
+const bash = (line: string, input?: string): Promise<Outcome> => petstoreLine(home, database.settings, line, input);
+
+interface KeyJson {
+  readonly id: string;
+  readonly client: string;
+  readonly state: string;
+  readonly expiresAt: string | null;
+  readonly revokedReason: string | null;
+  readonly successorId: string | null;
+}
+
+/** The keys of a client, oldest first. */
+async function keysOf(name: string): Promise<KeyJson[]> {
+  return JSON.parse((await petstore('keys', 'list', '--client', name, '--json')).stdout) as KeyJson[];
+}
+
+async function newKey(name: string): Promise<string> {
+  return (await petstore('keys', 'create', '--client', name, '--quiet')).stdout.trim();
+}
 
 test('keys create, list and revoke work while the service runs, and take effect at once', async () => {
   const { code, stdout, stderr } = await petstore('keys', 'create', '--client', 'shop', '--quiet');
@@ -50,6 +69,112 @@ test('keys create, list and revoke work while the service runs, and take effect 
   expect(list).not.toContain(apiKey.slice(0, 20));
   expect((await petstore('keys', 'revoke', apiKey.slice(0, 12), '--json')).code).toBe(0);
   expect((await client.get('/v1/pets', { apiKey })).json).toMatchObject({ code: 'revoked_api_key' });
+});
+
+test('keys revoke takes the whole leaked key, from standard input too, and repeats it nowhere', async () => {
+  const [first, second] = [await newKey('leaked'), await newKey('leaked')];
+  const answers = [
+    await petstore('keys', 'revoke', first, '--reason', 'leaked'),
+    await bash('petstore keys revoke -', `  Authorization: Bearer ${second}\n`),
+    await bash('petstore keys show - --json', second),
+    await bash('petstore keys rotate -', second),
+  ];
+  expect(answers.map(({ code }) => code)).toEqual([0, 0, 0, 1]);
+  for (const { stdout, stderr } of answers) {
+    expect(stdout + stderr).not.toContain(first.slice(0, 20));
+    expect(stdout + stderr).not.toContain(second.slice(0, 20));
+  }
+  for (const apiKey of [first, second]) {
+    expect((await client.get('/v1/pets', { apiKey })).json).toMatchObject({ code: 'revoked_api_key' });
+  }
+  // The whole key of another form.
+  expect((await petstore('keys', 'show', API_KEY, '--json')).stdout).toContain('"client": "bootstrap"');
+});
+
+test('a beginning of a key that is longer than what is stored names it, and the command says what was compared', async () => {
+  const apiKey = await newKey('part');
+  for (const length of [13, 53]) {
+    const { code, stdout, stderr } = await petstore('keys', 'show', apiKey.slice(0, length), '--json');
+    expect([code, JSON.parse(stdout)]).toEqual([0, expect.objectContaining({ client: 'part', state: 'active' })]);
+    expect(stderr).toMatch(
+      /^API key \d+ \(pets_\w{7}…\) of part: matched by its first 12 characters; the rest was not compared\.\n$/,
+    );
+  }
+  const typo = apiKey.slice(0, -1) + (apiKey.endsWith('0') ? '1' : '0');
+  const { code, stderr } = await petstore('keys', 'revoke', typo);
+  expect([code, stderr]).toEqual([1, expect.stringMatching(/^petstore: 'pets_\w{7}…' .+ wrong checksum: .+\n$/)]);
+  expect(stderr).not.toContain(typo.slice(0, 13));
+  expect((await client.get('/v1/pets', { apiKey })).status).toBe(200);
+});
+
+test.each([
+  ['nothing', '', 'Standard input is empty.'],
+  ['several lines', 'a\nb\n', 'Standard input has 2 lines. Give one.'],
+  ['too much', 'x'.repeat(5_000), 'Standard input has more than 4096 bytes.'],
+])('keys revoke - refuses %s', async (_, input, message) => {
+  expect(await bash('petstore keys revoke -', input)).toEqual({
+    code: 1,
+    stdout: '',
+    stderr: `petstore: ${message}\n`,
+  });
+});
+
+test('keys create refuses a scope that no operation needs, names the nearest one, and makes the key with --force', async () => {
+  const create = ['keys', 'create', '--client', 'scopes', '--scopes'];
+  const { code, stdout, stderr } = await petstore(...create, 'metrics:read,pets:raed');
+  expect([code, stdout]).toEqual([1, '']);
+  expect(stderr).toMatch(
+    /^petstore: No operation needs the scope 'pets:raed'\. Did you mean 'pets:read'\? .+--force.+\n$/,
+  );
+  expect((await petstore(...create, 'other:thing')).stderr).toContain('Known are metrics:read, pets:read, pets:write.');
+  expect(await keysOf('scopes')).toEqual([]);
+  expect((await petstore(...create, 'other:thing', '--force', '--json')).stdout).toContain('"other:thing"');
+  expect((await petstore('keys', 'rotate', String((await keysOf('scopes'))[0]?.id), '--json')).code).toBe(0);
+});
+
+describe('a key whose secret could not be printed is revoked, and the command says its id', () => {
+  const REVOKED = { state: 'revoked', revokedReason: 'nobody has seen its secret: it could not be printed' };
+
+  test.each([
+    ['its reader has gone', 'petstore keys create --client unseen --quiet | true'],
+    ['the disk is full', 'petstore keys create --client unseen --json >/dev/full'],
+    ['standard output is closed', 'petstore keys create --client unseen >&-'],
+    ['nobody reads it', 'petstore keys create --client unseen >/dev/null'],
+  ])('%s', async (_, line) => {
+    const { code, stdout, stderr } = await bash(line);
+    const key = (await keysOf('unseen')).at(-1);
+    expect(key).toMatchObject(REVOKED);
+    expect([code, stdout]).toEqual([1, '']);
+    expect(stderr).toMatch(new RegExp(`^petstore: Standard output .+ the new API key ${key?.id}: it is revoked\\.\n$`));
+  });
+
+  test('after a rotation the old key is as before, and can be rotated again', async () => {
+    const apiKey = (
+      await petstore('keys', 'create', '--client', 'rotated', '--expires', '90d', '--quiet')
+    ).stdout.trim();
+    const [before] = await keysOf('rotated');
+    const { code, stderr } = await bash(`petstore keys rotate ${before?.id} --overlap 1s --quiet >/dev/full`);
+    const [after, successor] = await keysOf('rotated');
+    expect([code, stderr]).toEqual([
+      1,
+      expect.stringContaining(`API key ${successor?.id}: it is revoked, and API key ${before?.id} is as before.\n`),
+    ]);
+    expect(successor).toMatchObject(REVOKED);
+    expect({ ...after, lastUsedAt: null }).toEqual({ ...before, lastUsedAt: null });
+    expect((await client.get('/v1/pets', { apiKey })).status).toBe(200);
+    expect((await petstore('keys', 'rotate', String(before?.id), '--quiet')).code).toBe(0);
+  });
+
+  test('but one that was printed stays, whatever happens to a list that is read in part', async () => {
+    expect((await bash('petstore keys create --client seen --quiet | cat')).stdout).toMatch(/^pets_\w{49}\n$/);
+    expect(await bash('petstore keys list | head -1')).toMatchObject({ code: 0, stderr: '' });
+    expect(await bash('petstore keys list >/dev/full')).toEqual({
+      code: 1,
+      stdout: '',
+      stderr: 'petstore: Standard output cannot be written: ENOSPC.\n',
+    });
+    expect(await keysOf('seen')).toMatchObject([{ state: 'active' }]);
+  });
 });
 
 test('export writes a file in the directory of the command while the service serves requests', async () => {
@@ -88,7 +213,7 @@ if (engine === 'embedded') {
   /** Connects to the socket for commands, and sends a command as the program does. */
   async function send(...words: string[]): Promise<Socket> {
     const socket = connect(await socketPath());
-    socket.write(`GET /${encodeURIComponent(JSON.stringify(words))} HTTP/1.1\r\nHost: service\r\n\r\n`);
+    socket.write(`GET /${encodeURIComponent(JSON.stringify({ words }))} HTTP/1.1\r\nHost: service\r\n\r\n`);
     await once(socket, 'data');
     return socket;
   }
@@ -124,10 +249,21 @@ if (engine === 'embedded') {
     await once(hostile, 'listening');
     expect(await petstoreCommand(home, { DATA_DIR: directory }, 'keys', 'list')).toEqual({
       code: 0,
-      stdout: '?[31m\u{1f40e}?A?1\n',
-      stderr: '?]0;a?b\n',
+      stdout: String.raw`\u001b[31m`.concat('\u{1f40e}', String.raw`\u009bA\u000d1`, '\n'),
+      stderr: String.raw`\u001b]0;a\u0007b`.concat('\n'),
     });
     hostile.close();
+  });
+
+  test('a key is revoked when the process that should print it is gone', async () => {
+    const socket = await send('keys', 'create', '--client', 'killed');
+    socket.destroy();
+    let keys = await keysOf('killed');
+    for (let waited = 0; waited < 10_000 && keys[0]?.state !== 'revoked'; waited += 100) {
+      await sleep(100);
+      keys = await keysOf('killed');
+    }
+    expect(keys).toMatchObject([{ state: 'revoked' }]);
   });
 
   test('a peer that sends no command does no harm', async () => {

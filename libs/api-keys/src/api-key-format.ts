@@ -15,10 +15,36 @@ const BASE62 = '0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz';
 /** Number of a key's first characters that are displayed to identify it. */
 const DISPLAYED_LENGTH = 12;
 
+/** Length of the shortest key, a BOOTSTRAP_API_KEY. */
+const MIN_KEY_LENGTH = 20;
+
 /** Whether a text has the form of the keys that this service makes, whatever its checksum. */
 function looksLikeApiKey(text: string): boolean {
+  return new RegExp(`^${wholeKey()}$`).test(text);
+}
+
+function wholeKey(): string {
+  return `${product().apiKeyPrefix}[0-9A-Za-z]{${SECRET_LENGTH + CHECKSUM_LENGTH}}`;
+}
+
+/** The different texts with the form of a key of this service, whatever their checksums. */
+export function keysIn(text: string): string[] {
+  return [...new Set(text.match(new RegExp(`(?<![0-9A-Za-z_])${wholeKey()}(?![0-9A-Za-z_])`, 'g')))];
+}
+
+/** A text without what is copied with a key: quotes, white space, `Bearer` before it, the ellipsis of `keys list` after it. */
+export function withoutWrapping(text: string): string {
+  const [, inner = ''] =
+    /^[\s"'`<“”‘’]*(?:(?:Authorization:\s*)?Bearer\s+)?["'`<“”‘’]*([^]*?)[…\s"'`>“”‘’,;]*$/i.exec(text) ?? [];
+  return inner;
+}
+
+/** Whether a text may be the beginning of a key, and is no whole key: it is too short for one, or for one of this service. */
+export function isBeginning(text: string): boolean {
   const { apiKeyPrefix } = product();
-  return text.startsWith(apiKeyPrefix) && /^[0-9A-Za-z]{49}$/.test(text.slice(apiKeyPrefix.length));
+  const rest = text.startsWith(apiKeyPrefix) ? text.slice(apiKeyPrefix.length) : undefined;
+  const isOurs = rest !== undefined && /^[0-9A-Za-z]*$/.test(rest) && rest.length < SECRET_LENGTH + CHECKSUM_LENGTH;
+  return text.length < MIN_KEY_LENGTH || isOurs;
 }
 
 /** The operator's request cannot be carried out. The message says why, and what to do instead. */

@@ -2,7 +2,7 @@ import { Injectable, Logger } from '@nestjs/common';
 import { hash } from 'node:crypto';
 import { StartupError } from '#errors';
 import { Database, type Statement } from '#postgres';
-import { Clock } from '#runtime';
+import { Clock, printable } from '#runtime';
 import { Application } from '#settings';
 import {
   ApiKeyRequestError,
@@ -10,7 +10,10 @@ import {
   displayedPrefix,
   hashApiKey,
   hasWrongChecksum,
+  isBeginning,
   isScope,
+  keysIn,
+  withoutWrapping,
 } from './api-key-format.js';
 import { ApiKeyVerifier } from './api-key.verifier.js';
 import { KEY_COLUMNS, type KeyRow, NO_KEY, type StoredApiKey, toStoredApiKey } from './stored-api-key.js';
@@ -22,13 +25,24 @@ const MAX_REASON_LENGTH = 500;
 /** Default time in ms for which a rotated key and its successor are both valid. */
 const DEFAULT_OVERLAP_MS = 24 * 3_600_000;
 
+/** Longest text that a message repeats: shorter than any key. */
+const MAX_SHOWN_LENGTH = 12;
+
 /** A bootstrap key of fewer different characters is warned about. */
 const MIN_DIFFERENT_CHARACTERS = 8;
 
 const SELECT = `SELECT ${KEY_COLUMNS} FROM api_key key JOIN client ON client.id = key.client_id`;
+/** Shortest beginning of a key that names it, in characters. */
+const MIN_REFERENCE_LENGTH = 6;
+
+/** $1: an id, $2: the hash of a key, $3: a beginning. The last column says whether id or hash is the same. */
 const FIND_BY_REFERENCE: Statement = {
   name: 'api_key_find_by_reference',
-  text: `${SELECT} WHERE key.id::text = $1 OR (length($1) >= 6 AND starts_with(key.prefix, $1)) ORDER BY key.id`,
+  text: `SELECT ${KEY_COLUMNS}, (key.id::text = $1 OR key.hash = $2)::text
+    FROM api_key key JOIN client ON client.id = key.client_id
+    WHERE key.id::text = $1 OR key.hash = $2 OR (length($3) >= ${MIN_REFERENCE_LENGTH}
+      AND (starts_with(key.prefix, $3) OR (starts_with($3, key.prefix) AND key.prefix <> '${NO_KEY}')))
+    ORDER BY key.id`,
 };
 const LIST: Statement = {
   name: 'api_key_list',
@@ -65,6 +79,15 @@ const REVOKE: Statement = {
   name: 'api_key_revoke',
   text: `UPDATE api_key SET revoked_at = $2, revoked_reason = $3 WHERE id = $1 AND revoked_at IS NULL`,
 };
+// Without its link the predecessor can be replaced again.
+const WITHDRAW: Statement = {
+  name: 'api_key_withdraw',
+  text: `WITH withdrawn AS (
+      UPDATE api_key SET revoked_at = $2, revoked_reason = $3, predecessor_id = NULL WHERE id = $1
+    )
+    UPDATE api_key SET expires_at = $5 WHERE id = $4`,
+};
+
 /** Options of a new key. */
 export interface NewApiKey {
   /** Name of the client, 1 to 255 printable characters. The client is created if it does not exist. */
@@ -85,7 +108,8 @@ export interface IssuedApiKey {
  * Creates, lists, rotates and revokes API keys. A change takes effect in this process at once. It takes effect
  * in other processes when PostgreSQL's notification arrives, or after KEY_TIME_TO_LIVE_MS without one.
  *
- * A `reference` to a key is its id, or at least six of its first characters.
+ * A `reference` to a key is its id, the whole key, or at least six of its first characters. Of a longer beginning only the
+ * characters that are stored are compared, at most twelve.
  */
 @Injectable()
 export class ApiKeysService {
@@ -111,7 +135,7 @@ export class ApiKeysService {
       );
     }
     const secret = createApiKey();
-    const [row] = await this.insert(client, secret, scopes, expiresAt);
+    const [row] = await this.insert(client, secret, [...new Set(scopes)], expiresAt);
     return { key: toStoredApiKey(row as KeyRow), secret };
   }
 
@@ -136,20 +160,50 @@ export class ApiKeysService {
    * @throws ApiKeyRequestError when no key or more than one has it
    */
   async find(reference: string): Promise<StoredApiKey> {
-    // The table of keys shows an ellipsis after the first characters; accept it when copied.
-    const start = reference.replace(/…$/, '');
-    const [row, ...others] = await this.database.readPrimary<KeyRow>(FIND_BY_REFERENCE, [start]);
+    return (await this.resolve(reference)).key;
+  }
+
+  /**
+   * @internal As `find`. A reference may be copied with quotes, `Bearer` or an ellipsis, and a whole key of this service with
+   * any text around it.
+   *
+   * @returns `compared`: the number of characters that named the key, if the reference has more, which were not compared
+   * @throws ApiKeyRequestError also for several whole keys, and for a whole key with a wrong checksum
+   */
+  async resolve(reference: string): Promise<{ key: StoredApiKey; compared?: number }> {
+    const [whole, ...otherKeys] = keysIn(reference);
+    if (otherKeys.length > 0) {
+      throw new ApiKeyRequestError(`The text has ${otherKeys.length + 1} API keys. Name one at a time`);
+    }
+    const text = whole ?? withoutWrapping(reference);
     // A message must not repeat a whole secret.
-    const named = reference.length > 20 ? `${displayedPrefix(reference)}…` : reference;
-    if (!row) {
+    const named = text.length > MAX_SHOWN_LENGTH ? `${displayedPrefix(text)}…` : printable(text);
+    if (hasWrongChecksum(text)) {
       throw new ApiKeyRequestError(
-        `No API key has the id or prefix '${named}'. See 'keys list'; a prefix needs at least 6 characters`,
+        `'${named}' has the length of a whole API key and a wrong checksum: a typing error? ` +
+          `Copy it again, or name the key by its first characters alone: ${displayedPrefix(text)}`,
       );
     }
-    if (others.length > 0) {
-      throw new ApiKeyRequestError(`'${named}' means ${others.length + 1} API keys; name one by its id`);
+    const beginning = isBeginning(text) ? text : null;
+    const values = [text, hashApiKey(text), beginning];
+    // PostgreSQL cannot compare a text with U+0000, and no key has one.
+    const rows = text.includes('\0')
+      ? []
+      : await this.database.readPrimary<[...KeyRow, isExact: 'true' | 'false']>(FIND_BY_REFERENCE, values);
+    const [row, ...others] = rows.length > 1 ? rows.filter((one) => one[12] === 'true') : rows;
+    if (rows.length > 1 && (row === undefined || others.length > 0)) {
+      throw new ApiKeyRequestError(`'${named}' means ${rows.length} API keys; name one by its id`);
     }
-    return toStoredApiKey(row);
+    if (row === undefined) {
+      throw new ApiKeyRequestError(
+        beginning === null
+          ? `No API key here is '${named}'. If the text is not the whole key, name the key by its id or its displayed ` +
+              `first characters; see 'keys list'`
+          : `No API key has the id or prefix '${named}'. See 'keys list'; a prefix needs at least ${MIN_REFERENCE_LENGTH} characters`,
+      );
+    }
+    const key = toStoredApiKey(row);
+    return row[12] === 'true' || text.length <= key.prefix.length ? { key } : { key, compared: key.prefix.length };
   }
 
   /**
@@ -191,6 +245,18 @@ export class ApiKeysService {
   }
 
   /**
+   * @internal Revokes a key whose secret nobody has seen.
+   *
+   * @param predecessor the key that it replaces, as it was before: it gets its end back, and can be replaced again
+   */
+  async withdraw({ id }: StoredApiKey, predecessor?: StoredApiKey): Promise<void> {
+    const reason = 'nobody has seen its secret: it could not be printed';
+    const values = [id, new Date(this.clock.now()), reason, predecessor?.id ?? null, predecessor?.expiresAt ?? null];
+    await this.database.write(WITHDRAW, values);
+    this.verifier.forget();
+  }
+
+  /**
    * @internal Stores the operator's key unless it exists. A revoked key stays revoked.
    *
    * @throws StartupError when the key has the form of this service's keys and a wrong checksum
@@ -225,10 +291,10 @@ export class ApiKeysService {
     return (await this.verifier.find(digest)) as StoredApiKey;
   }
 
-  /** @internal Creates a key if the database has none, and returns its secret; otherwise undefined. */
-  async createFirstKey(): Promise<string | undefined> {
+  /** @internal Creates a key if the database has none; otherwise undefined. */
+  async createFirstKey(): Promise<IssuedApiKey | undefined> {
     const [row] = await this.database.readPrimary<[string]>(EXISTS, []);
-    return row?.[0] !== 'false' ? undefined : (await this.create({ client: 'first-start' })).secret;
+    return row?.[0] !== 'false' ? undefined : this.create({ client: 'first-start' });
   }
 
   /** Stores a key. Returns no row, and changes no key, when one with this secret already exists. */

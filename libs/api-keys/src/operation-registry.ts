@@ -42,6 +42,12 @@ export class OperationRegistry {
     return (this.byController ??= this.readAll());
   }
 
+  /** The scopes that operations need, in alphabetical order. */
+  get scopes(): string[] {
+    const operations = [...this.all.values()].flatMap((handlers) => [...handlers.values()]);
+    return [...new Set(operations.flatMap(({ scopes }) => scopes))].sort();
+  }
+
   /** The operation of a handler; undefined when it has no route. */
   of(controller: Type, handler: object): Operation | undefined {
     return this.all.get(controller)?.get(handler);

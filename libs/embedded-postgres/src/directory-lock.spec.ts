@@ -12,11 +12,11 @@ afterEach(() => rm(directory, { recursive: true, force: true }));
 
 test('at most one of several simultaneous attempts gets the lock, and a later one is refused', async () => {
   for (let round = 0; round < 3; round++) {
-    const attempts = await Promise.allSettled(Array.from({ length: 3 }, () => lockDirectory(directory)));
+    const attempts = await Promise.allSettled(Array.from({ length: 3 }, () => lockDirectory(directory, 0)));
     const locks = attempts.filter((attempt) => attempt.status === 'fulfilled').map(({ value }) => value);
     expect(locks.length).toBeLessThanOrEqual(1);
     const lock: DirectoryLock = locks[0] ?? (await lockDirectory(directory));
-    if (round === 0) await expect(lockDirectory(directory)).rejects.toThrow(StartupError);
+    if (round === 0) await expect(lockDirectory(directory, 0)).rejects.toThrow(StartupError);
     await lock.release();
   }
   expect(await readdir(directory)).toEqual([]);

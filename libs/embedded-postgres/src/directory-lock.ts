@@ -1,9 +1,10 @@
-import { randomBytes } from 'node:crypto';
+import { randomBytes, randomInt } from 'node:crypto';
 import { once } from 'node:events';
 import { chmod, readdir, rename, rm, stat } from 'node:fs/promises';
 import { connect, createServer, type Socket } from 'node:net';
-import { Logger } from '@nestjs/common';
 import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { Logger } from '@nestjs/common';
 import { StartupError } from '#errors';
 
 /** A lock on a directory. It ends with `release`, or with the process. */
@@ -12,6 +13,12 @@ export interface DirectoryLock {
   serve(handler: ((socket: Socket) => void) | undefined): void;
   release(): Promise<void>;
 }
+
+/** Longest wait in ms for a process that holds the lock only for a while: a command, or a service that starts or stops. */
+export const LOCK_WAIT_MS = 10_000;
+
+/** Time in ms between two attempts to get the lock. */
+export const LOCK_RETRY_MS = 100;
 
 const SUFFIX = '.lock';
 /** Longest path of a Unix domain socket, in bytes, that every supported system accepts. Node shortens a longer one silently. */
@@ -22,12 +29,51 @@ const MAX_SOCKET_PATH = 103;
  *
  * Each process listens on a Unix domain socket in the directory, and then looks for the sockets of other processes. A
  * socket that refuses belongs to a dead process, even after SIGKILL. Of two processes that start together at least one
- * sees the other and is refused.
+ * sees the other.
  *
+ * @param waitMs longest wait for another process. A service, which answers on its socket, is not waited for
  * @throws StartupError when another process holds the lock, everybody may write to the directory, or its path is too long for
  *   a socket; any error of the system
  */
-export async function lockDirectory(directory: string): Promise<DirectoryLock> {
+export async function lockDirectory(directory: string, waitMs = LOCK_WAIT_MS): Promise<DirectoryLock> {
+  const latest = performance.now() + waitMs;
+  for (;;) {
+    const attempt = await tryToLock(directory);
+    if ('release' in attempt) return attempt;
+    const { socket, name } = attempt;
+    const stays = socket === undefined || (await answers(socket, latest - performance.now()));
+    if (stays || performance.now() >= latest) {
+      throw new StartupError(
+        `DATA_DIR '${directory}' is in use by process ${name.split('-')[0]}. Stop it, or set another DATA_DIR.`,
+      );
+    }
+    // A random time: two processes that see each other must not meet again.
+    await sleep(randomInt(LOCK_RETRY_MS / 2, LOCK_RETRY_MS * 2));
+  }
+}
+
+/** Whether the process behind a socket answers, as a service does even if nobody understands the request; others hang up. */
+async function answers(socket: Socket, waitMs: number): Promise<boolean> {
+  if (isClosed(socket)) return false;
+  const answered = await new Promise<boolean>((done) => {
+    socket
+      .once('data', () => done(true))
+      .once('close', () => done(false))
+      .on('error', () => undefined)
+      .setTimeout(Math.max(waitMs, 1), () => done(false))
+      .write('?\r\n\r\n');
+  });
+  socket.destroy();
+  return answered;
+}
+
+/** Whether the other process has hung up already, so that no event will say so. */
+export function isClosed(socket: Socket): boolean {
+  return socket.destroyed || socket.readableEnded;
+}
+
+/** The lock, or the process that holds it. */
+async function tryToLock(directory: string): Promise<DirectoryLock | Owner> {
   const name = `${process.pid}-${randomBytes(4).toString('hex')}${SUFFIX}`;
   const path = join(directory, name);
   // The socket gets its final name once it accepts connections: other processes remove sockets that refuse.
@@ -52,11 +98,14 @@ export async function lockDirectory(directory: string): Promise<DirectoryLock> {
   const others = (await readdir(directory)).filter((other) => other !== name);
   const owner = await findOwner(directory, others);
   if (owner === undefined) return { serve: (handler) => void (serve = handler), release };
-  owner.socket?.destroy();
   await release();
-  throw new StartupError(
-    `DATA_DIR '${directory}' is in use by process ${owner.name.split('-')[0]}. Stop it, or set another DATA_DIR.`,
-  );
+  return owner;
+}
+
+/** A process that holds the lock; without a socket, this user may not connect to it. */
+interface Owner {
+  readonly name: string;
+  readonly socket?: Socket;
 }
 
 /**
@@ -99,13 +148,9 @@ export async function connectToOwner(directory: string): Promise<Socket | undefi
 }
 
 /**
- * The socket of a living process among the files of a directory; removes those of dead processes. Without a connection,
- * this user may not connect to the process.
+ * The socket of a living process among the files of a directory; removes those of dead processes.
  */
-async function findOwner(
-  directory: string,
-  files: readonly string[],
-): Promise<{ name: string; socket?: Socket } | undefined> {
+async function findOwner(directory: string, files: readonly string[]): Promise<Owner | undefined> {
   for (const name of files.filter((file) => file.endsWith(SUFFIX))) {
     const path = join(directory, name);
     const socket = connect({ path });

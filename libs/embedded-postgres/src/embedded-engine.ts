@@ -1,7 +1,7 @@
 import type { PGlite } from '@electric-sql/pglite';
 import { Logger } from '@nestjs/common';
 import { execFile, type ExecFileException } from 'node:child_process';
-import { mkdir, mkdtemp, readdir, rename, rm } from 'node:fs/promises';
+import { mkdir, mkdtemp, readdir, rename, rm, stat } from 'node:fs/promises';
 import { createRequire } from 'node:module';
 import { join, resolve } from 'node:path';
 import { pathToFileURL } from 'node:url';
@@ -156,6 +156,14 @@ async function openCluster(dataDir: string, mayInitialise: boolean): Promise<PGl
       cause: error,
     });
   }
+}
+
+/** Whether a directory has a database. False only for certain: one that cannot be looked into may have one. */
+export async function hasDatabase(dataDir: string): Promise<boolean> {
+  return stat(join(dataDir, CLUSTER)).then(
+    () => true,
+    ({ code }: NodeJS.ErrnoException) => code !== 'ENOENT',
+  );
 }
 
 async function makeAndLock(dataDir: string): Promise<DirectoryLock> {

@@ -2,6 +2,7 @@ import type { LoggerService } from '@nestjs/common';
 import { type DestinationStream, type Logger, pino } from 'pino';
 import { prettyFactory } from 'pino-pretty';
 import { RequestContext, servedRequest } from '#http';
+import { printableLines } from '#runtime';
 import { choice, type SettingsOf } from '#settings';
 import { LogDestination } from './log-destination.js';
 import { loggable, type LoggableError } from './loggable.js';
@@ -27,9 +28,14 @@ export const LOG_SETTINGS = {
   ),
 };
 
-/** The log of the process on standard output: one JSON object per line, or readable lines on a terminal. */
+/**
+ * The log of the process on standard output: one JSON object per line, or readable lines on a terminal. No character of a line
+ * controls a terminal, whoever has chosen it.
+ */
 export function createLogger(config: SettingsOf<typeof LOG_SETTINGS>): Logger {
-  const options = { level: config.logLevel, base: { pid: process.pid }, timestamp };
+  // Text in JSON keeps its value.
+  const hooks = { streamWrite: printableLines };
+  const options = { level: config.logLevel, base: { pid: process.pid }, timestamp, hooks };
   if (process.stdout.isTTY) return pino(options, (terminal ??= terminalLog()));
   standardOutput ??= new LogDestination();
   const logger = pino(options, standardOutput);
@@ -79,7 +85,12 @@ function terminalLog(): DestinationStream {
         : String(msg),
     translateTime: 'SYS:HH:MM:ss',
   });
-  return { write: (line) => void process.stdout.write(format(line)) };
+  return { write: (line) => void process.stdout.write(format(withoutControls(line))) };
+}
+
+/** Escapes the escapes of a line of JSON, except those of line feeds, so that its values show them instead of what they mean. */
+function withoutControls(line: string): string {
+  return line.replace(/\\([^])/g, (escape, kind: string) => ('ubfrt'.includes(kind) ? `\\${escape}` : escape));
 }
 
 /** Shared by all loggers of the process, so that lines keep their order. */

@@ -4,6 +4,7 @@ import type { Request, Response } from 'express';
 import type { Logger } from 'pino';
 import type { ApiError } from '#errors';
 import type { PlatformExpressAdapter, RequestObserver } from '#http';
+import { printableLines } from '#runtime';
 import { infoLines, isOnTerminal, LOGGER } from './logger.js';
 import { Metrics } from './metrics.js';
 
@@ -72,5 +73,5 @@ const PLAIN = /^[\w ./:-]*$/;
 
 function text(name: string, value: string | undefined): string {
   if (value === undefined) return '';
-  return PLAIN.test(value) ? `${name}"${value}"` : name + JSON.stringify(value);
+  return PLAIN.test(value) ? `${name}"${value}"` : name + printableLines(JSON.stringify(value));
 }

@@ -25,13 +25,41 @@ export function petstoreCommand(
   settings: Readonly<Record<string, string>>,
   ...args: string[]
 ): Promise<Outcome> {
+  return run(process.execPath, [CLI, ...args], cwd, settings, '');
+}
+
+/**
+ * As `petstoreCommand`, of a line of bash, such as `petstore keys list | head -1`. The exit code is that of the first command
+ * of a pipe that fails.
+ *
+ * @param input standard input of the line
+ */
+export function petstoreLine(
+  cwd: string,
+  settings: Readonly<Record<string, string>>,
+  line: string,
+  input = '',
+): Promise<Outcome> {
+  const script = `set -o pipefail; petstore() { '${process.execPath}' '${CLI}' "$@"; }; ${line}`;
+  return run('bash', ['--norc', '-c', script], cwd, settings, input);
+}
+
+function run(
+  program: string,
+  args: readonly string[],
+  cwd: string,
+  settings: Readonly<Record<string, string>>,
+  input: string,
+): Promise<Outcome> {
   const options = { cwd, env: { PATH: process.env.PATH, ...settings }, timeout: TIMEOUT_MS, maxBuffer: 1e9 };
   return new Promise((resolve, reject) => {
-    execFile(process.execPath, [CLI, ...args], options, (error, stdout, stderr) => {
+    const child = execFile(program, args, options, (error, stdout, stderr) => {
       const code = error ? error.code : 0;
       if (typeof code !== 'number' || /^ +at /m.test(stdout + stderr)) {
-        reject(new Error(`petstore ${args.join(' ')}: ${error?.signal ?? ''}\n${stdout}${stderr}`));
+        reject(new Error(`${args.join(' ')}: ${error?.signal ?? ''}\n${stdout}${stderr}`));
       } else resolve({ code, stdout, stderr });
     });
+    // A command that reads nothing closes its end.
+    child.stdin?.on('error', () => undefined).end(input);
   });
 }
