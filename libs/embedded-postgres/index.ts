@@ -1,2 +1,2 @@
-export { connectToOwner, isClosed, LOCK_RETRY_MS, LOCK_WAIT_MS } from './src/directory-lock.js';
+export { connectToOwner, isClosed, LOCK_RETRY_MS, LOCK_WAIT_MS, ServedDirectoryError } from './src/directory-lock.js';
 export { EmbeddedEngine, hasDatabase } from './src/embedded-engine.js';

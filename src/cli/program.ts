@@ -1,4 +1,5 @@
 import { Command, CommanderError } from 'commander';
+import { ServedDirectoryError } from '#embedded-postgres';
 import type { AppOptions } from '../app.options.js';
 import { type CommandContext, OwnContext } from './context.js';
 import { addDatabaseCommands } from './database.js';
@@ -46,11 +47,18 @@ function refuseRepetitions(command: Command): void {
 }
 
 /** Runs a command line, prints its failure if it fails, and returns the exit code. */
-export async function runCommand(program: Command, context: CommandContext, words: readonly string[]): Promise<number> {
+export async function runCommand(
+  createOne: () => Command,
+  context: CommandContext,
+  words: readonly string[],
+  isRepeated = false,
+): Promise<number> {
   try {
-    await program.parseAsync(words, { from: 'user' });
+    await createOne().parseAsync(words, { from: 'user' });
     return context.exitCode;
   } catch (error) {
+    // The service has started meanwhile: it may run the command.
+    if (error instanceof ServedDirectoryError && !isRepeated) return runCommand(createOne, context, words, true);
     // Commander has already printed the help or the error.
     if (error instanceof CommanderError) return error.exitCode;
     const { failureText } = await import('./failure-text.js');
@@ -67,17 +75,17 @@ export async function runCommand(program: Command, context: CommandContext, word
  */
 export async function runCommands(options: AppOptions = {}): Promise<void> {
   const context = new OwnContext(options);
-  const program = createProgram(context);
   const words = process.argv.slice(2);
   // Without a listener, a reader that has gone, such as `head`, would end the process with a stack trace.
   process.stdout.on('error', () => undefined);
   process.stderr.on('error', () => undefined);
-  program.hook('preAction', async (_, command) => {
-    const { loadEnvironmentFile } = await import('../settings.js');
-    loadEnvironmentFile();
-    await runInsteadInService(context, words, command);
-  });
-  process.exitCode = await runCommand(program, context, words);
+  const createOne = (): Command =>
+    createProgram(context).hook('preAction', async (_, command) => {
+      const { loadEnvironmentFile } = await import('../settings.js');
+      loadEnvironmentFile();
+      await runInsteadInService(context, words, command);
+    });
+  process.exitCode = await runCommand(createOne, context, words);
   const failure = await context.printFailure();
   if (failure === undefined || process.exitCode === 1) return;
   context.tell(`petstore: ${failure.message}\n`);

@@ -60,7 +60,7 @@ export class ServiceCommands {
     const { createProgram, runCommand } = await import('./program.js');
     let messages = '';
     const context = this.contextFor(request, response, line, (text) => (messages += text));
-    const exitCode = await runCommand(createProgram(context), context, words);
+    const exitCode = await runCommand(() => createProgram(context), context, words);
     const end: ServiceEnd = { exitCode, messages };
     response.addTrailers({ [END_FIELD]: encodeURIComponent(JSON.stringify(end)) });
     response.end();

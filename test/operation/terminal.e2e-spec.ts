@@ -1,4 +1,4 @@
-import { mkdtemp, readdir, rm } from 'node:fs/promises';
+import { mkdtemp, readdir, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -129,7 +129,35 @@ describe('the log on a terminal', () => {
   });
 });
 
+testOnce('the log shows control characters of a message as escapes, on a terminal and in JSON', async () => {
+  const script = join(home, 'log.mjs');
+  const library = join(ROOT, 'dist/libs/observability/index.js');
+  const message = 'a\u001b[2J\u009b2J\rb\u202e\\u0007c';
+  await writeFile(
+    script,
+    `import { createLogger } from ${JSON.stringify(library)};
+    createLogger({ logLevel: 'info' }).warn({ error: { stack: 'one\\n\u009b' } }, ${JSON.stringify(message)});`,
+  );
+  const terminal = open(`${process.execPath} ${script}`, {});
+  await terminal.ended;
+  expect(terminal.text).toContain(String.raw`a\u001b[2J\u009b2J\rb\u202e\u0007c`);
+  const piped = open(`${process.execPath} ${script} | cat`, {});
+  await piped.ended;
+  expect(JSON.parse(piped.text)).toMatchObject({ msg: message, error: { stack: 'one\n\u009b' } });
+  // eslint-disable-next-line no-control-regex -- the colours of the terminal
+  for (const text of [terminal.text.replace(/\x1b\[\d+m/g, ''), piped.text]) {
+    expect(text.replaceAll('\r\n', '')).not.toMatch(/[\p{Cc}\p{Cf}](?<!\n)/u);
+  }
+});
+
 describe('a command on a terminal', () => {
+  testOnce('keys show - asks for the line, and takes it without Ctrl+D', async () => {
+    const terminal = petstore('keys show -');
+    await terminal.shows(/^API key, or how it is named: /);
+    terminal.type('pets_ab\n');
+    expect([await terminal.ended, terminal.shown]).toEqual([1, expect.stringContaining("or prefix 'pets_ab'.")]);
+  });
+
   const petstore = (line: string): TerminalProcess =>
     open(`${process.execPath} ${join(ROOT, 'dist/src/cli.js')} ${line}`, database.settings);
 

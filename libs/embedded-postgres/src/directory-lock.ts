@@ -7,6 +7,9 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { Logger } from '@nestjs/common';
 import { StartupError } from '#errors';
 
+/** The service holds the lock on a directory, and runs commands. */
+export class ServedDirectoryError extends StartupError {}
+
 /** A lock on a directory. It ends with `release`, or with the process. */
 export interface DirectoryLock {
   /** Passes connections of other processes to `handler`. Until then, and with undefined, they are closed at once. */
@@ -32,8 +35,8 @@ const MAX_SOCKET_PATH = 103;
  * sees the other.
  *
  * @param waitMs longest wait for another process. A service, which answers on its socket, is not waited for
- * @throws StartupError when another process holds the lock, everybody may write to the directory, or its path is too long for
- *   a socket; any error of the system
+ * @throws StartupError when another process holds the lock (ServedDirectoryError: a service), everybody may write to the
+ *   directory, or its path is too long for a socket; any error of the system
  */
 export async function lockDirectory(directory: string, waitMs = LOCK_WAIT_MS): Promise<DirectoryLock> {
   const latest = performance.now() + waitMs;
@@ -41,12 +44,10 @@ export async function lockDirectory(directory: string, waitMs = LOCK_WAIT_MS): P
     const attempt = await tryToLock(directory);
     if ('release' in attempt) return attempt;
     const { socket, name } = attempt;
-    const stays = socket === undefined || (await answers(socket, latest - performance.now()));
-    if (stays || performance.now() >= latest) {
-      throw new StartupError(
-        `DATA_DIR '${directory}' is in use by process ${name.split('-')[0]}. Stop it, or set another DATA_DIR.`,
-      );
-    }
+    const inUse = `DATA_DIR '${directory}' is in use by process ${name.split('-')[0]}. Stop it, or set another DATA_DIR.`;
+    if (socket !== undefined && (await answers(socket, latest - performance.now())))
+      throw new ServedDirectoryError(inUse);
+    if (socket === undefined || performance.now() >= latest) throw new StartupError(inUse);
     // A random time: two processes that see each other must not meet again.
     await sleep(randomInt(LOCK_RETRY_MS / 2, LOCK_RETRY_MS * 2));
   }
