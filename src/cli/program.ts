@@ -1,5 +1,4 @@
 import { Command, CommanderError } from 'commander';
-import { ServedDirectoryError } from '#embedded-postgres';
 import type { AppOptions } from '../app.options.js';
 import { type CommandContext, OwnContext } from './context.js';
 import { addDatabaseCommands } from './database.js';
@@ -57,10 +56,11 @@ export async function runCommand(
     await createOne().parseAsync(words, { from: 'user' });
     return context.exitCode;
   } catch (error) {
-    // The service has started meanwhile: it may run the command.
-    if (error instanceof ServedDirectoryError && !isRepeated) return runCommand(createOne, context, words, true);
     // Commander has already printed the help or the error.
     if (error instanceof CommanderError) return error.exitCode;
+    const { ServedDirectoryError } = await import('#embedded-postgres');
+    // The service has started meanwhile: it may run the command.
+    if (error instanceof ServedDirectoryError && !isRepeated) return runCommand(createOne, context, words, true);
     const { failureText } = await import('./failure-text.js');
     context.tell(`${failureText(error)}\n`);
     return 1;

@@ -3,7 +3,6 @@ import { once } from 'node:events';
 import { type IncomingMessage, request } from 'node:http';
 import { resolve } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { connectToOwner, hasDatabase, isClosed, LOCK_RETRY_MS, LOCK_WAIT_MS } from '#embedded-postgres';
 import { StartupError } from '#errors';
 import { product } from '#settings';
 import type { CommandContext } from './context.js';
@@ -62,6 +61,7 @@ export async function runInsteadInService(
       throw new CommanderError(end.exitCode, 'petstore.service', 'The service ran the command.');
     }
   }
+  const { hasDatabase } = await import('#embedded-postgres');
   if (!(await hasDatabase(dataDir))) allowNewDatabase(context, resolve(dataDir), command);
 }
 
@@ -92,6 +92,7 @@ export async function runInService(
   command: ServiceCommand,
   write: (bytes: Buffer) => Promise<string | undefined | void>,
 ): Promise<ServiceEnd | undefined> {
+  const { connectToOwner, isClosed, LOCK_RETRY_MS, LOCK_WAIT_MS } = await import('#embedded-postgres');
   const latest = performance.now() + LOCK_WAIT_MS;
   for (;;) {
     const socket = await connectToOwner(dataDir);
