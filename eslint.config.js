@@ -11,11 +11,11 @@ import tseslint from 'typescript-eslint';
 export const LIBRARIES = {
   errors: [],
   runtime: [],
-  'embedded-postgres': ['errors', 'internals'],
   json: ['errors'],
   'shared-statements': ['errors', 'runtime'],
   settings: ['errors', 'runtime'],
   internals: ['errors'],
+  'embedded-postgres': ['errors', 'internals'],
   'nest-speed': ['internals', 'json'],
   deprecation: ['internals', 'settings'],
   http: ['errors', 'internals', 'json', 'runtime', 'settings'],

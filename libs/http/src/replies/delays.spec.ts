@@ -12,7 +12,7 @@ function refusing() {
   const sent: number[] = [];
   const refuse = (count: number): Response[] =>
     Array.from({ length: count }, (_, index) => {
-      const request = { context: new RequestContext('id'), url: '/v1/pets' };
+      const request = { context: new RequestContext('id'), url: '/v1/orders' };
       const response = Object.assign(new EventEmitter(), { req: request }) as unknown as Response;
       inFlight.admit(response.req);
       delays.delay(response, () => sent.push(index));

@@ -7,7 +7,7 @@ import type { ClientId } from './turns.js';
 const LIMIT = 8;
 const KEPT = 2;
 
-function requestOf(clientId: ClientId, url = '/v1/pets'): Request {
+function requestOf(clientId: ClientId, url = '/v1/orders'): Request {
   const context = new RequestContext('id');
   context.clientId = clientId;
   return { context, url } as Request;
