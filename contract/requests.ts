@@ -6,7 +6,7 @@ export const REQUESTS = readTable(
   String.raw`
 ## Every response
 every response | [X-Content-Type-Options: nosniff] [X-Request-Id: *] [Server: -] [X-Powered-By: -] [Strict-Transport-Security: -] | S11 S15
-every response | only accept access-control-allow-headers access-control-allow-methods access-control-allow-origin access-control-expose-headers access-control-max-age allow cache-control connection content-length content-security-policy content-type cross-origin-opener-policy date deprecation etag idempotent-replayed keep-alive link location ratelimit ratelimit-policy referrer-policy retry-after sunset vary www-authenticate x-content-type-options x-request-id | S11
+every response | only accept accept-encoding access-control-allow-headers access-control-allow-methods access-control-allow-origin access-control-expose-headers access-control-max-age allow cache-control connection content-length content-security-policy content-type cross-origin-opener-policy date deprecation etag idempotent-replayed keep-alive link location ratelimit ratelimit-policy referrer-policy retry-after sunset vary www-authenticate x-content-type-options x-request-id | S11
 every 200 304 of /v1/ | [Cache-Control: private, no-cache] [Vary: **Authorization] [ETag: W/"*"] | D28 S13
 every 201 | [Cache-Control: no-store] [ETag: -] | D28 S13
 every 200 of /health/ | [Cache-Control: no-store] | S13

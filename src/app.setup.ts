@@ -3,7 +3,7 @@ import type { Express } from 'express';
 import type { Logger } from 'pino';
 import { refuseUnprotectedHandlers } from '#api-keys';
 import { StartupError } from '#errors';
-import { parseQuery } from '#input';
+import { parseForm } from '#http';
 import { callHandlersDirectly } from '#nest-speed';
 import { LOGGER, NestLogger } from '#observability';
 import { OpenApiDocument } from '#openapi';
@@ -25,7 +25,7 @@ const CORS_MAX_AGE = 3600;
 export function setUpApplication(app: INestApplication): void {
   const { corsOrigins, fastPaths } = app.get<ServiceConfig>(Config);
   app.useLogger(new NestLogger(app.get<Logger>(LOGGER)));
-  (app.getHttpAdapter().getInstance() as Express).set('query parser', parseQuery);
+  (app.getHttpAdapter().getInstance() as Express).set('query parser', parseForm);
   app.enableVersioning(URI_VERSIONS);
   if (fastPaths) callHandlersDirectly(app);
   refuseUnprotectedHandlers(app);

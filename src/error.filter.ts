@@ -1,8 +1,9 @@
 import { type ArgumentsHost, Catch, type ExceptionFilter, HttpException, Logger } from '@nestjs/common';
 import { type AbstractHttpAdapter, HttpAdapterHost } from '@nestjs/core';
-import type { IncomingMessage } from 'node:http';
+import type { Request } from 'express';
 import { type Observable, throwError } from 'rxjs';
 import { ApiError, RequestAbortedError, toApiError } from '#errors';
+import { refusedInputOf } from '#input';
 import { LimitedWarnings } from '#runtime';
 
 interface ErrorAnswers extends AbstractHttpAdapter {
@@ -15,6 +16,7 @@ interface ErrorAnswers extends AbstractHttpAdapter {
  * - An ApiError is sent unchanged.
  * - Nest's own exceptions and those of http-errors keep their status (`toApiError`). A status below 400 is no
  *   error: its response is sent as stock Nest sends it.
+ * - An error of PostgreSQL that a value of the request has caused becomes a 400 that names the value.
  * - Anything else becomes a 500 with a fixed message, and is logged as an error: a person must look at it.
  * - The cause of other 5xx, and of a statement that took too long, is logged as a warning.
  * - A RequestAbortedError gets no response. Neither does any other failure, except an ApiError, if the client has closed the
@@ -38,7 +40,7 @@ export class ErrorFilter implements ExceptionFilter {
   private answer(exception: unknown, host: ArgumentsHost): void {
     const http = host.switchToHttp();
     const response = http.getResponse<{ destroy(): void }>();
-    const request = http.getRequest<Express.Request & IncomingMessage>();
+    const request = http.getRequest<Request>();
     const { context } = request;
     const adapter = this.adapterHost.httpAdapter;
     const isCutOff = request.destroyed && !request.complete && !(exception instanceof ApiError);
@@ -52,7 +54,7 @@ export class ErrorFilter implements ExceptionFilter {
       adapter.reply(response, typeof message === 'object' ? message : { statusCode, message }, statusCode);
       return;
     }
-    const error = toApiError(exception);
+    const error = refusedInputOf(exception, request) ?? toApiError(exception);
     const { status } = error.definition;
     if (status === 500 && error.unavailableCause === undefined) {
       this.logger.error(exception, context);

@@ -1,6 +1,7 @@
 export {
   ApiError,
   ErrorBody,
+  type HeaderFields,
   RequestAbortedError,
   serviceUnavailable,
   StartupError,

@@ -1,4 +1,4 @@
-export type { BodyPlan } from './src/body-reader.js';
+export { type BodyPlan, parseForm } from './src/body-reader.js';
 export { DRAIN_SETTINGS } from './src/connections/drain.js';
 export { PlatformExpressAdapter, type RequestObserver } from './src/express-adapter.js';
 export type { HttpConfig } from './src/http-server.js';

@@ -1,6 +1,7 @@
+export { BodyLimits } from './src/body-limits.decorator.js';
 export { BODY_SETTINGS, BodyGuard } from './src/body.guard.js';
 export { type Handler, queryClassOf } from './src/handler-parameters.js';
-export { InputPipe, parseQuery } from './src/input.pipe.js';
+export { InputPipe } from './src/input.pipe.js';
 export { NoQuery } from './src/no-query.decorator.js';
 export { PathId } from './src/path-id.decorator.js';
 export {
@@ -13,3 +14,4 @@ export {
   OpaqueParameter,
   TextProperty,
 } from './src/property.decorators.js';
+export { refusedInputOf } from './src/unstorable.js';

@@ -9,6 +9,7 @@ export { Deprecated, Stability } from '#deprecation';
 
 // Input, and the members of responses.
 export {
+  BodyLimits,
   BooleanProperty,
   EnumProperty,
   Int64Parameter,

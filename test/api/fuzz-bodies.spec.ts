@@ -1,6 +1,6 @@
 import { ApplicationConfig } from '@nestjs/core';
 import { InputPipe } from '#input';
-import { readJson } from '#json';
+import { JSON_LIMITS, readJson } from '#json';
 import { NewPet } from '../../src/pets/pet.dto.js';
 
 /*
@@ -11,6 +11,9 @@ import { NewPet } from '../../src/pets/pet.dto.js';
 const MAX_BODY_BYTES = 65_536;
 /** As a multiple of the cost of the most expensive ordinary body. */
 const MAX_RATIO = 3;
+
+/** A body of the largest size may have more values and names than are taken: then it costs no more than to count them. */
+const { values: MAX_VALUES } = JSON_LIMITS;
 
 /** Repeats pieces between a beginning and an end until the body has the largest size. */
 function body(begin: string, piece: (index: number) => string, separator: string, end: string): Buffer {
@@ -62,6 +65,43 @@ const MEMBERS: Record<string, (index: number) => string> = {
   'names with escapes': (index) => `"\\n\\u00${(0x20 + (index % 0x60)).toString(16)}${index}":0`,
 };
 
+/** Pieces of which as many are sent as a body may have, with the number of values and names of each, at which an object is two. */
+const DEAR: Record<string, [piece: (index: number) => string, cost: number]> = {
+  'objects of a name each': [(index) => `{"${index.toString(36)}":0}`, 4],
+  'deep objects of a name each': [
+    (index) => {
+      const names = Array.from({ length: 29 }, (_, level) => `{"${(29 * index + level).toString(36)}":`);
+      return `${names.join('')}1${'}'.repeat(29)}`;
+    },
+    29 * 3 + 1,
+  ],
+  'objects with an integer of 17 digits': [(index) => `{"":${90071992547409930n + BigInt(index)}}`, 5],
+  'objects of a name each with an exponent': [(index) => `{"${index.toString(36)}":1e16}`, 5],
+  'integers with an exponent': [() => '1e1', 2],
+  'objects of falling integers': [(index) => `{"${4_000_000_000 - 7 * index}":0}`, 4],
+  'empty objects': [() => '{}', 2],
+};
+
+const DEAR_MEMBERS: typeof DEAR = {
+  'names that are falling integers': [(index) => `"${90_000 - index}":1`, 2],
+  'names that are large falling integers': [(index) => `"${4_000_000_000 - 7 * index}":1`, 2],
+  'names whose hashes are equal in a small table': [(index) => `"${8192 * (index + 61)}":1`, 2],
+  'distinct names': [(index) => `"${index.toString(36)}":0`, 2],
+  'CJK names': [(index) => `"${String.fromCharCode(0x4e00 + index)}":0`, 2],
+  'names with an exponent': [(index) => `"${index.toString(36)}":1e1`, 3],
+};
+
+/** A body with as many pieces as are taken, if they fit; `twice` names a member twice behind them. */
+function full(begin: string, [piece, cost]: [(index: number) => string, number], end: string, twice: string): Buffer {
+  const pieces: string[] = [];
+  let room = MAX_BODY_BYTES - 100;
+  for (let index = 0; (index + 1) * cost < MAX_VALUES - 20 && room > 0; index++) {
+    pieces.push(piece(index));
+    room -= (pieces.at(-1) as string).length + 1;
+  }
+  return Buffer.from(`{"name":"b","categoryId":1,"x":${begin}${pieces.join()}${end}${twice}}`);
+}
+
 const TEXTS: Record<string, () => string> = {
   letters: () => 'a',
   'long escapes': () => '\\u0041',
@@ -110,6 +150,16 @@ const faulty = ({ name, bytes }: Attack): Attack[] => [
 const ATTACKS = (Object.keys(PLACES) as (keyof typeof PLACES)[]).flatMap(attacks);
 ATTACKS.push(...ATTACKS.filter(({ name }) => name.endsWith('in an unknown member')).flatMap(faulty));
 
+for (const [begin, end, pieces] of [
+  ['[', ']', DEAR],
+  ['{', '}', DEAR_MEMBERS],
+] as const) {
+  for (const [name, piece] of Object.entries(pieces)) {
+    ATTACKS.push({ name: `as many ${name} as are taken`, bytes: full(begin, piece, end, '') });
+    ATTACKS.push({ name: `${name}, and a name twice`, bytes: full(begin, piece, end, ',"a":1,"a":2') });
+  }
+}
+
 // ---- Measurement -----------------------------------------------------------------------------------------------------
 
 const pipe = new InputPipe(new ApplicationConfig());
@@ -147,6 +197,15 @@ describe('the body of createPet', () => {
     for (let round = 0; round < 30 && cost > MAX_RATIO * dearest; round++) cost = Math.min(cost, costOf(bytes, 10));
     return cost / dearest;
   };
+
+  test('as many pieces as are meant are taken', () => {
+    for (const [begin, end, pieces] of [
+      ['[', ']', DEAR],
+      ['{', '}', DEAR_MEMBERS],
+    ] as const) {
+      for (const piece of Object.values(pieces)) expect(() => read(full(begin, piece, end, ''))).not.toThrow();
+    }
+  });
 
   test('ordinary bodies are accepted', () => {
     for (const bytes of Object.values(ORDINARY)) expect(() => read(bytes)).not.toThrow();

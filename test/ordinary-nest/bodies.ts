@@ -89,6 +89,25 @@ class TestBodiesController {
     return { seen: response.get('X-Seen'), note: note?.text };
   }
 
+  @Post('any')
+  @HttpCode(200)
+  addAny(@Body() body: { hasOwnProperty(name: string): boolean }): object {
+    // eslint-disable-next-line no-prototype-builtins -- modules call it
+    return { has: body.hasOwnProperty('a'), isObject: body instanceof Object, body: JSON.stringify(body) };
+  }
+
+  @Post('reset')
+  @HttpCode(205)
+  reset(): object {
+    return { text: 'not sent' };
+  }
+
+  @Post('none')
+  @HttpCode(204)
+  none(): object {
+    return { text: 'not sent' };
+  }
+
   @Post('parsed')
   @HttpCode(200)
   addParsed(@Body() body: unknown): unknown {
@@ -156,6 +175,26 @@ export const BODIES: readonly Row[] = [
   post('a form that is not declared', 'looked-at', {
     ...sent('application/x-www-form-urlencoded', 'text=open'),
     meant: { difference: 'types of bodies', status: 415, body: error(415, 'unsupported_media_type') },
+  }),
+  post('members and numbers of any kind', 'any', {
+    ...sent(
+      'application/json; profile="x; charset=y"; version=1',
+      '{"a":9007199254740993,"__proto__":{"b":1e40},"constructor":[6.0000000000000000001,1e-400,-0],"c":{}}',
+    ),
+    contains: '"has":true,"isObject":true',
+  }),
+  post('@HttpCode(205)', 'reset', { status: 205 }),
+  post('@HttpCode(204)', 'none', { status: 204 }),
+  post('text that PostgreSQL cannot store', 'looked-at', {
+    ...sent('application/json', '{"text":"a\\u0000"}'),
+    meant: {
+      difference: 'input that cannot be stored',
+      status: 400,
+      body: {
+        ...error(400, 'validation_failed'),
+        message: 'text must not contain NUL, unpaired surrogates or bytes that are not UTF-8',
+      },
+    },
   }),
   post('no body', 'looked-at', {
     send: {},

@@ -11,6 +11,7 @@ export const DIFFERENCES = [
   'undeclared members',
   'members of a response',
   'faults of input',
+  'input that cannot be stored',
   'body in middleware',
   'types of bodies',
   'unknown routes',

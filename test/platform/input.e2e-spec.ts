@@ -71,7 +71,8 @@ const post = async (path: string, body: unknown): Promise<unknown> => {
 const BODY = '{"x":{"y":[1]},"text":"a","number":9007199254740993,"z":1}';
 
 test('a class gets its members, and a decorator of the module the whole body', async () => {
-  const any = { x: { y: [1] }, text: 'a', number: 9007199254740993n, z: 1 };
+  // What JSON.parse gives: only a declared int64 is exact.
+  const any = { x: { y: [1] }, text: 'a', number: 9007199254740992n, z: 1 };
   const note = { text: 'a', number: 9007199254740993n };
   expect(await post('', BODY)).toEqual({ note, isNote: true, sent: any });
   expect(await post('/any', BODY)).toEqual({ any });

@@ -1,5 +1,5 @@
 import { Agent, type IncomingHttpHeaders, request } from 'node:http';
-import { readJson, writeJson } from '#json';
+import { readOwnJson, writeJson } from '#json';
 
 export interface HttpAnswer {
   readonly status: number;
@@ -77,5 +77,6 @@ export class HttpClient {
 
 function toAnswer(status: number, headers: IncomingHttpHeaders, bytes: Buffer): HttpAnswer {
   const isJson = headers['content-type'] === 'application/json' && bytes.length > 0;
-  return { status, headers, text: bytes.toString(), json: isJson ? readJson(bytes) : undefined };
+  const text = bytes.toString();
+  return { status, headers, text, json: isJson ? readOwnJson(text) : undefined };
 }

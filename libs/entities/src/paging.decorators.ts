@@ -27,7 +27,9 @@ export function LimitParameter(description: string): PropertyDecorator {
  * @example `@CursorParameter('Start of the page: copy it from the previous Link.') cursor?: string;`
  */
 export function CursorParameter(description: string): PropertyDecorator {
-  return OpaqueParameter({ description, required: false, pattern: CURSOR_PATTERN, maxLength: MAX_CURSOR_LENGTH });
+  const form = { pattern: CURSOR_PATTERN, maxLength: MAX_CURSOR_LENGTH };
+  // Any text that is no cursor gets `invalid_cursor`.
+  return OpaqueParameter({ description, required: false, anyText: true, ...form });
 }
 
 /** Makes the class a named array schema of at most `maxItems` items, for `@ApiOkResponse({ type: … })`. */

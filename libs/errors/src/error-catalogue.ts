@@ -80,8 +80,14 @@ export function errorCatalogue(): ErrorDefinition[] {
 export const MALFORMED_JSON = defineError(
   'malformed_json',
   400,
-  'The body is not UTF-8, not JSON (RFC 8259), names a member twice, nests too deeply or holds too many values.',
-  'The body is not valid JSON: it ends where a value is expected (character 9).',
+  'The body is not UTF-8, not JSON (RFC 8259), or names a member twice.',
+  'The body is not valid JSON: a member is named twice (character 15).',
+);
+export const BODY_TOO_COMPLEX = defineError(
+  'body_too_complex',
+  400,
+  'The body nests too deeply, or has too many values and member names; the message names the limit.',
+  'The body has more than 11000 values and member names (objects and long numbers count twice).',
 );
 export const MISSING_BODY = defineError(
   'missing_body',
@@ -182,7 +188,7 @@ export const URI_TOO_LONG = defineGeneral(
 export const UNSUPPORTED_MEDIA_TYPE = defineGeneral(
   'unsupported_media_type',
   415,
-  'The operation does not take the media type, the charset or the content coding of the body; Accept names its media types.',
+  'The operation does not take the media type, the charset or the content coding of the body; Accept or Accept-Encoding names what it takes.',
   'The body must be sent as Content-Type: application/json.',
 );
 export const EXPECTATION_FAILED = defineGeneral(

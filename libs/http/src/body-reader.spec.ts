@@ -2,6 +2,7 @@ import type { Request } from 'express';
 import { EventEmitter, once } from 'node:events';
 import { PassThrough } from 'node:stream';
 import { RequestAbortedError } from '#errors';
+import { JSON_LIMITS } from '#json';
 import { type BodyPlan, BodyReader } from './body-reader.js';
 import { RequestContext } from './requests/request-context.js';
 import { RequestsInFlight } from './requests/requests-in-flight.js';
@@ -12,6 +13,7 @@ const PLAN: BodyPlan = {
   isRequired: true,
   leavesMultipart: false,
   maxBytes: 20,
+  limits: JSON_LIMITS,
   keepsBytes: false,
   types: undefined,
   parameterType: undefined,

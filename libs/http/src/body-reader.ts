@@ -1,15 +1,18 @@
 import type { Request, Response } from 'express';
+import { isUtf8 } from 'node:buffer';
 import { IncomingMessage } from 'node:http';
-import { parse as parseForm } from 'node:querystring';
+import { parse as parseUrlEncoded, type ParsedUrlQuery, unescape } from 'node:querystring';
 import {
   ApiError,
   BODY_TOO_LARGE,
+  type HeaderFields,
   MISSING_BODY,
   RequestAbortedError,
   serviceUnavailable,
   UNSUPPORTED_MEDIA_TYPE,
+  VALIDATION_FAILED,
 } from '#errors';
-import { readJson } from '#json';
+import { type JsonLimits, readJson } from '#json';
 import { announcesBody } from './requests/request-checks.js';
 import type { RequestsInFlight } from './requests/requests-in-flight.js';
 import { CHUNK_COST, LARGE_BODY_BYTES, MAX_BYTES_OF_BODIES, MAX_FORM_BYTES } from './requests/server-limits.js';
@@ -26,6 +29,8 @@ export interface BodyPlan {
   readonly leavesMultipart: boolean;
   /** Largest body in bytes. */
   readonly maxBytes: number;
+  /** How much a JSON body may hold. */
+  readonly limits: JsonLimits;
   /** Whether the bytes are kept as `request.rawBody`. */
   readonly keepsBytes: boolean;
   /** The media types of `@ApiConsumes`, as Express's `request.is` takes them; undefined for application/json alone. */
@@ -49,7 +54,8 @@ export class BodyReader {
    * unless the body has arrived together with its header section. Undefined for a body that the plan does not require or
    * leaves to a module.
    *
-   * @throws ApiError UNSUPPORTED_MEDIA_TYPE, BODY_TOO_LARGE, MISSING_BODY or MALFORMED_JSON; UNAVAILABLE when too many bodies
+   * @throws ApiError UNSUPPORTED_MEDIA_TYPE, BODY_TOO_LARGE, MISSING_BODY, MALFORMED_JSON or BODY_TOO_COMPLEX; VALIDATION_FAILED
+   *   for text that is not UTF-8; UNAVAILABLE when too many bodies
    *   are arriving, or too many requests are in flight when the body has arrived; the error of the HTTP parser
    * @throws RequestAbortedError when the connection closes before the whole body has arrived
    */
@@ -132,26 +138,41 @@ export class BodyReader {
 
 function mediaTypeFault(request: Request, { types, parameterType }: BodyPlan): ApiError | undefined {
   const { 'content-type': contentType = '', 'content-encoding': coding = 'identity' } = request.headers;
+  const { type, charsets } = contentType === JSON_TYPE ? PLAIN_JSON : mediaTypeOf(contentType);
   if (types !== undefined && !request.is([...types])) {
-    return unsupported(`The body must be sent as Content-Type: ${types.join(' or ')}.`, types);
+    return unsupported(`The body must be sent as Content-Type: ${types.join(' or ')}.`, { Accept: types.join(', ') });
   }
-  if (types === undefined && contentType !== JSON_TYPE) {
-    const [mediaType, ...parameters] = contentType.split(';').map((part) => part.trim().toLowerCase());
-    if (mediaType !== JSON_TYPE) return unsupported(UNSUPPORTED_MEDIA_TYPE.message);
-    if (!parameters.every((parameter) => parameter === '' || /^charset="?utf-8"?$/.test(parameter))) {
-      return unsupported('The body must be UTF-8; application/json takes no other charset or parameter.');
-    }
-  }
-  if (parameterType !== Buffer && /;\s*charset=(?!"?utf-8\b)/i.test(contentType)) {
-    return unsupported('The body must be UTF-8.', types);
+  if (types === undefined && type !== JSON_TYPE) return unsupported(UNSUPPORTED_MEDIA_TYPE.message);
+  const isText = types === undefined || parameterType !== Buffer;
+  if (isText && !charsets.every((charset) => /^utf-?8$/i.test(charset))) {
+    return unsupported('The body must be UTF-8.', { Accept: (types ?? [JSON_TYPE]).join(', ') });
   }
   if (coding.toLowerCase() === 'identity') return undefined;
-  return unsupported('The body must be sent without a Content-Encoding.', types);
+  return unsupported('The body must be sent without a Content-Encoding.', { 'Accept-Encoding': 'identity' });
 }
 
-/** Names the media types that the handler takes in the field `Accept` (RFC 9110, section 15.5.16). */
-function unsupported(message: string, types: readonly string[] = [JSON_TYPE]): ApiError {
-  return new ApiError(UNSUPPORTED_MEDIA_TYPE, message, { Accept: types.join(', ') });
+const PLAIN_JSON = { type: JSON_TYPE, charsets: [] };
+
+/** A parameter of a media type, or an empty one (RFC 9110, sections 8.3.1 and 5.6.6). */
+const PARAMETER = /[ \t]*;[ \t]*(?:([\w!#$%&'*+.^`|~-]+)=(?:([\w!#$%&'*+.^`|~-]+)|"((?:[^"\\]|\\.)*)"))?/y;
+
+/** The type in lower case and its charsets; other parameters are ignored. The type is undefined if the field is malformed. */
+function mediaTypeOf(field: string): { type: string | undefined; charsets: readonly string[] } {
+  const [type = ''] = /^[^\s;]*/.exec(field) ?? [];
+  const charsets: string[] = [];
+  PARAMETER.lastIndex = type.length;
+  let end = type.length;
+  for (let found = PARAMETER.exec(field); found !== null; found = PARAMETER.exec(field)) {
+    const [, name, token, quoted] = found;
+    end = PARAMETER.lastIndex;
+    if (name?.toLowerCase() === 'charset') charsets.push(token ?? (quoted as string).replace(/\\(.)/g, '$1'));
+  }
+  return { type: field.slice(end).trim() === '' ? type.toLowerCase() : undefined, charsets };
+}
+
+/** Names what the handler takes (RFC 9110, sections 12.5.3 and 15.5.16). */
+function unsupported(message: string, headers: HeaderFields = { Accept: JSON_TYPE }): ApiError {
+  return new ApiError(UNSUPPORTED_MEDIA_TYPE, message, headers);
 }
 
 function arrivedBytes(request: Request, plan: BodyPlan): Buffer {
@@ -165,13 +186,35 @@ function parse(request: Request, bytes: Buffer, plan: BodyPlan): unknown {
   const { types, parameterType } = plan;
   if (plan.keepsBytes) request.rawBody = bytes;
   if (bytes.length === 0) return noBody(plan);
-  if (types === undefined) return readJson(bytes);
-  if (parameterType === String) return new TextDecoder().decode(bytes);
+  if (types === undefined) return readJson(bytes, plan.limits);
+  if (parameterType === String) return textOf(bytes);
   if (parameterType === Buffer) return bytes;
-  if (request.is(['json', '+json'])) return readJson(bytes);
+  if (request.is(['json', '+json'])) return readJson(bytes, plan.limits);
   if (!request.is('urlencoded')) return bytes;
   if (bytes.length > MAX_FORM_BYTES) throw bodyTooLarge({ maxBytes: MAX_FORM_BYTES });
-  return parseForm(bytes.toString(), '&', '=', { maxKeys: 0 });
+  return parseForm(textOf(bytes));
+}
+
+function textOf(bytes: Buffer): string {
+  if (!isUtf8(bytes)) throw new ApiError(VALIDATION_FAILED, 'the body must be UTF-8');
+  return new TextDecoder().decode(bytes);
+}
+
+/**
+ * Parses the form of `application/x-www-form-urlencoded`, also for queries, with any number of fields: of those beyond Node's limit
+ * of 1000 none would be validated. Bytes that are not UTF-8 become unpaired surrogates, which are no valid text.
+ */
+export function parseForm(text: string): ParsedUrlQuery {
+  return parseUrlEncoded(text, '&', '=', { maxKeys: 0, decodeURIComponent: decodePercent });
+}
+
+function decodePercent(text: string): string {
+  try {
+    return decodeURIComponent(text);
+  } catch {
+    // Node's U+FFFD for them would be stored in silence.
+    return unescape(text).replaceAll('\ufffd', '\udcff');
+  }
 }
 
 function noBody({ isRequired, types }: BodyPlan): undefined {

@@ -14,10 +14,15 @@ export function fingerprintOf(operation: string, input: object): Buffer {
     .digest();
 }
 
+/** In place of a number that a double cannot hold. */
+const BEYOND = 10n ** 400n;
+
 function sortMembers(value: unknown): unknown {
   if (Array.isArray(value)) {
     return value.map(sortMembers);
   }
+  // JSON would write null. No bigint that a client sends is as large.
+  if (value === Infinity || value === -Infinity) return value > 0 ? BEYOND : -BEYOND;
   if (typeof value !== 'object' || value === null || 'toJSON' in value) {
     return value;
   }

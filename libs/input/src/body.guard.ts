@@ -3,9 +3,12 @@ import { HttpAdapterHost } from '@nestjs/core';
 import type { Request } from 'express';
 import { Deprecations } from '#deprecation';
 import type { BodyPlan, PlatformExpressAdapter } from '#http';
+import { ApiError, VALIDATION_FAILED } from '#errors';
 import { RouteParamtypes } from '#internals';
 import { Config, integer, type SettingsOf } from '#settings';
+import { bodyLimitsOf } from './body-limits.decorator.js';
 import { declaredTypesOf, type Handler, parametersOf } from './handler-parameters.js';
+import { unstorableIn } from './unstorable.js';
 
 export const BODY_SETTINGS = {
   maxBodyBytes: integer(
@@ -29,7 +32,7 @@ const { BODY, FILE, FILES, RAW_BODY, REQUEST } = RouteParamtypes;
 @Injectable()
 export class BodyGuard implements CanActivate {
   /** By operation; null for a handler that takes no body: its body stays unread. */
-  private readonly plans = new Map<string, BodyPlan | null>();
+  private readonly plans = new Map<string, GuardPlan | null>();
 
   constructor(
     @Inject(Config) private readonly config: SettingsOf<typeof BODY_SETTINGS>,
@@ -37,7 +40,7 @@ export class BodyGuard implements CanActivate {
     private readonly adapterHost: HttpAdapterHost<PlatformExpressAdapter>,
   ) {}
 
-  /** @throws what `BodyReader.read` throws, or OPERATION_REMOVED */
+  /** @throws what `BodyReader.read` throws, OPERATION_REMOVED, or VALIDATION_FAILED for text that cannot be stored */
   canActivate(execution: ExecutionContext): true | Promise<true> {
     // Messages of gateways and microservices have no body.
     if (execution.getType() !== 'http') return true;
@@ -47,11 +50,11 @@ export class BodyGuard implements CanActivate {
     // 410 comes before 415, 413 and 400.
     this.deprecations.refuseRemoved(execution);
     const body = this.adapterHost.httpAdapter.bodies.read(request, plan);
-    if (body instanceof Promise) return body.then((read: unknown) => setBody(request, read));
-    return setBody(request, body);
+    if (body instanceof Promise) return body.then((read: unknown) => setBody(request, read, plan));
+    return setBody(request, body, plan);
   }
 
-  private planOf(operation: string, execution: ExecutionContext): BodyPlan | null {
+  private planOf(operation: string, execution: ExecutionContext): GuardPlan | null {
     let plan = this.plans.get(operation);
     if (plan === undefined) {
       plan = bodyPlanOf(execution.getClass(), execution.getHandler() as Handler, this.config.maxBodyBytes);
@@ -61,12 +64,19 @@ export class BodyGuard implements CanActivate {
   }
 }
 
-function setBody(request: Request, body: unknown): true {
+interface GuardPlan extends BodyPlan {
+  /** Whether no pipe sees the body: the handler takes it from the request. */
+  readonly isUnpiped: boolean;
+}
+
+function setBody(request: Request, body: unknown, { isUnpiped }: GuardPlan): true {
+  const fault = isUnpiped ? unstorableIn(body) : undefined;
+  if (fault !== undefined) throw new ApiError(VALIDATION_FAILED, fault);
   request.body = body;
   return true;
 }
 
-function bodyPlanOf(controller: Type, handler: Handler, maxBytes: number): BodyPlan | null {
+function bodyPlanOf(controller: Type, handler: Handler, maxBytes: number): GuardPlan | null {
   const parameters = parametersOf(controller, handler);
   const has = (...sources: unknown[]): boolean => parameters.some(({ source }) => sources.includes(source));
   // Decorators made by `createParamDecorator` have no source.
@@ -78,7 +88,9 @@ function bodyPlanOf(controller: Type, handler: Handler, maxBytes: number): BodyP
   return {
     isRequired: has(BODY, RAW_BODY),
     leavesMultipart: has(FILE, FILES) || types?.some((name) => name.startsWith('multipart/')) === true,
+    isUnpiped: has(REQUEST) && bodies.length === 0,
     maxBytes,
+    limits: bodyLimitsOf(handler),
     keepsBytes: has(RAW_BODY, REQUEST),
     types,
     parameterType,

@@ -1,9 +1,12 @@
 import { applyDecorators, type Type } from '@nestjs/common';
 import { ApiProperty, type ApiPropertyOptions, DECORATORS } from '@nestjs/swagger';
-import { Transform } from 'class-transformer';
+import { Transform, type TransformFnParams } from 'class-transformer';
 import { getMetadataStorage, ValidateBy } from 'class-validator';
-import { hasTransformersBeside } from '#internals';
+import { hasTransformersBeside, sentNameOf } from '#internals';
 import { writeByDeclaration } from '#json';
+
+/** In place of an object whose members are known to be converted. */
+const CONVERTED = Object.freeze({});
 
 /** Returned instead of a value that a rule refuses. */
 export const INVALID = Symbol('INVALID');
@@ -30,8 +33,11 @@ export interface Rule {
   readonly schema: Readonly<Record<string, unknown>>;
   /** Whether a converted value is valid. */
   readonly isValid: (value: unknown) => boolean;
-  /** Converts what was sent to the value for the handler. Returns other values unchanged; `isValid` refuses them. */
-  readonly convert?: (value: unknown) => unknown;
+  /**
+   * Converts what was sent to the value for the handler. Returns what `isValid` refuses if it cannot, and converted values
+   * unchanged. The value is the member `name` of `holder`, unless a decorator of the module has changed it.
+   */
+  readonly convert?: (value: unknown, holder: object, name: string) => unknown;
 }
 
 /** One property of an input class, with its rule. */
@@ -43,11 +49,12 @@ export class CheckedProperty {
     private readonly rule: Rule,
   ) {}
 
-  read(sent: unknown): unknown {
+  /** @param holder the object that has the value as its member of the property's name */
+  read(sent: unknown, holder: object): unknown {
     if (sent === undefined) return this.isRequired ? INVALID : undefined;
     if (sent === null && this.isNullable) return null;
     const { convert, isValid } = this.rule;
-    const value = convert ? convert(sent) : sent;
+    const value = convert ? convert(sent, holder, this.name) : sent;
     return isValid(value) ? value : INVALID;
   }
 
@@ -70,13 +77,11 @@ export function checkedProperty(
 ): PropertyDecorator {
   return (prototype, key) => {
     const property = new CheckedProperty(String(key), required, nullable, rule);
-    const convert = ({ value }: { value: unknown }): unknown => {
-      const read = property.read(value);
-      return read === INVALID ? value : read;
-    };
+    const convert = ({ value, obj }: Pick<TransformFnParams, 'value' | 'obj'>): unknown =>
+      rule.convert ? rule.convert(value, obj as object, sentNameOf(prototype.constructor, property.name)) : value;
     const validator = {
       // Conversion leaves converted values unchanged.
-      validate: (value: unknown) => property.read(value) !== INVALID,
+      validate: (value: unknown) => property.read(value, CONVERTED) !== INVALID,
       defaultMessage: (refused?: { value: unknown }) => property.faultOf(refused?.value),
     };
     applyDecorators(

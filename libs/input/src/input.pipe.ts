@@ -10,7 +10,6 @@ import {
 } from '@nestjs/common';
 import { ApplicationConfig, DiscoveryService, MetadataScanner } from '@nestjs/core';
 import { plainToInstance } from 'class-transformer';
-import { parse, type ParsedUrlQuery } from 'node:querystring';
 import {
   ApiError,
   BAD_REQUEST,
@@ -22,6 +21,7 @@ import {
 import { lateOptionsOf } from '#internals';
 import { nearestName } from '#runtime';
 import { type Handler, parametersOf } from './handler-parameters.js';
+import { unstorableIn } from './unstorable.js';
 import { type CheckedProperty, INVALID, inputClassOf, isInputClass } from './input-class.js';
 
 type Fields = Record<string, unknown>;
@@ -34,14 +34,6 @@ const ERRORS: Partial<Record<ArgumentMetadata['type'], ErrorDefinition>> = {
   query: INVALID_PARAMETER,
   param: BAD_REQUEST,
 };
-
-/**
- * Express's parser of queries, without Node's limit of 1000, beyond which parameters would be ignored and not validated.
- * MAX_URI_LENGTH bounds the work.
- */
-export function parseQuery(text: string): ParsedUrlQuery {
-  return parse(text, '&', '=', { maxKeys: 0 });
-}
 
 /**
  * Makes an instance of the class that a handler declares for `@Body()`, `@Body('member')`, `@Query()` or `@Param()`. If
@@ -90,14 +82,15 @@ export class InputPipe implements PipeTransform, OnModuleInit {
     const { type, metatype, data } = metadata;
     const definition = ERRORS[type];
     const isWhole = type === 'body' || data === undefined;
-    if (definition === undefined || !isWhole || !isInputClass(metatype)) return withoutLists(value, metadata);
+    if (definition === undefined) return value;
+    if (!isWhole || !isInputClass(metatype)) return storable(withoutLists(value, metadata), metadata, definition);
     if (type === 'body' && !isObject(value)) {
       const fault = value === undefined ? 'is required' : 'must be a JSON object';
       throw new ApiError(definition, `${data ?? 'the body'} ${fault}`);
     }
     const sent = value as Fields;
     const { hasRules, properties } = inputClassOf(metatype);
-    if (!hasRules) return plainToInstance(metatype, sent) as unknown;
+    if (!hasRules) return storable(plainToInstance(metatype, sent) as unknown, metadata, definition);
     if (properties === undefined) return this.validate(sent, metadata, definition);
     const faults =
       type === 'query'
@@ -112,7 +105,8 @@ export class InputPipe implements PipeTransform, OnModuleInit {
 
   private async validate(sent: Fields, metadata: ArgumentMetadata, definition: ErrorDefinition): Promise<unknown> {
     try {
-      return await (metadata.type === 'query' ? this.refusing : this.dropping).transform(sent, metadata);
+      const pipe = metadata.type === 'query' ? this.refusing : this.dropping;
+      return storable(await pipe.transform(sent, metadata), metadata, definition);
     } catch (error) {
       if (!(error instanceof HttpException)) throw error;
       const { message } = error.getResponse() as { message: unknown };
@@ -134,6 +128,14 @@ function withoutLists(value: unknown, { type, metatype, data }: ArgumentMetadata
   return value;
 }
 
+/** @throws ApiError that names a member which PostgreSQL could not store; rules of class-validator accept such texts and numbers */
+function storable(value: unknown, { type, data }: ArgumentMetadata, definition: ErrorDefinition): unknown {
+  // A path has none but NUL, which a handler may answer with 404.
+  const fault = type === 'param' ? undefined : unstorableIn(value, data);
+  if (fault !== undefined) throw new ApiError(definition, fault);
+  return value;
+}
+
 function makeInstance(
   instance: Fields,
   properties: readonly CheckedProperty[],
@@ -143,7 +145,7 @@ function makeInstance(
 ): unknown {
   let faults: string[] | undefined;
   for (const property of properties) {
-    const read = property.read(sent[property.name]);
+    const read = property.read(sent[property.name], sent);
     if (read === INVALID) (faults ??= []).push(property.faultOf(sent[property.name]));
     else if (read !== undefined) instance[property.name] = read;
   }

@@ -1,5 +1,6 @@
-import { countCharacters, INT64_MAX, INT64_MIN, isInt64, parseInt64, toInt64 } from '#json';
+import { countCharacters, INT64_MAX, INT64_MIN, int64OfNumeral, isInt64, numeralOf, parseInt64, toInt64 } from '#json';
 import { checkedProperty, type Described, type Rule } from './input-class.js';
+import { UNSTORABLE } from './unstorable.js';
 
 /*
  * Decorators for the properties of input classes. Each one is the runtime rule, its error clause and its schema in the
@@ -65,19 +66,35 @@ export function TextProperty(options: Described & TextLimits & { default?: strin
       (value.length <= maxLength || countCharacters(value) <= maxLength) &&
       countCharacters(value) >= minLength &&
       (!notBlank || /\S/u.test(value)) &&
-      // Else PostgreSQL could not store it unchanged.
-      !/\0|\p{Surrogate}/u.test(value),
+      !UNSTORABLE.test(value),
   };
   return checkedProperty(rule, described);
 }
 
 /**
- * A JSON integer in the range of int64; the handler gets an exact bigint.
+ * A JSON integer in the range of int64; the handler gets an exact bigint. With `isArray`, an array of them.
  *
  * @example `@Int64Property({ description: 'Its identifier.', example: 1 }) id: bigint;`
  */
-export function Int64Property(described: Described & { default?: number }): PropertyDecorator {
-  return checkedProperty({ ...INT64, forStrings: NOT_QUOTED, convert: (value) => toInt64(value) ?? value }, described);
+export function Int64Property(
+  described: Described & { default?: number; isArray?: boolean; maxItems?: number },
+): PropertyDecorator {
+  const { isArray = false, maxItems = Infinity } = described;
+  if (!isArray) return checkedProperty({ ...INT64, forStrings: NOT_QUOTED, convert: int64Of }, described);
+  const most = maxItems === Infinity ? '' : `at most ${maxItems} `;
+  const rule: Rule = {
+    expected: `an array of ${most}integers between ${INT64_MIN} and ${INT64_MAX}, sent as JSON numbers`,
+    schema: INT64.schema,
+    isValid: (value) => Array.isArray(value) && value.length <= maxItems && value.every(isInt64),
+    convert: (value, holder, name) => {
+      if (!Array.isArray(value)) return value;
+      // class-transformer has made a new array.
+      const sent = (holder as Record<string, unknown>)[name];
+      const origin = Array.isArray(sent) ? sent : value;
+      return value.map((item: unknown, index) => int64Of(item, origin, index));
+    },
+  };
+  return checkedProperty(rule, described);
 }
 
 /**
@@ -87,7 +104,11 @@ export function Int64Property(described: Described & { default?: number }): Prop
  */
 export function IntegerProperty(options: Described & IntegerLimits & { default?: number }): PropertyDecorator {
   const { minimum, maximum, ...described } = options;
-  return checkedProperty({ ...integerWithin(minimum, maximum), forStrings: NOT_QUOTED }, described);
+  const convert = (value: unknown, holder: object, name: string): unknown => {
+    const numeral = numeralOfValue(value, holder, name);
+    return numeral === undefined ? value : Number(int64OfNumeral(numeral) ?? NaN);
+  };
+  return checkedProperty({ ...integerWithin(minimum, maximum), forStrings: NOT_QUOTED, convert }, described);
 }
 
 /**
@@ -143,17 +164,33 @@ export function IntegerParameter(options: Described & IntegerLimits & { default?
 }
 
 /**
- * A query parameter that the handler checks, such as a cursor. `maxLength` and `pattern` are for the document.
+ * A query parameter that the handler checks, such as a cursor. `maxLength` and `pattern` are for the document. Text that
+ * PostgreSQL cannot store is refused, unless the handler takes `anyText`.
  *
  * @example `@OpaqueParameter({ description: 'Only visits for this reason.', required: false }) reason?: string;`
  */
-export function OpaqueParameter(options: Described & { maxLength?: number; pattern?: string }): PropertyDecorator {
+export function OpaqueParameter(
+  options: Described & { maxLength?: number; pattern?: string; anyText?: boolean },
+): PropertyDecorator {
+  const { anyText = false, ...described } = options;
   const rule: Rule = {
-    expected: 'a string',
+    expected: 'a string without NUL or unpaired surrogates',
     schema: { type: 'string' },
-    isValid: (value) => typeof value === 'string',
+    isValid: (value) => typeof value === 'string' && (anyText || !UNSTORABLE.test(value)),
   };
-  return checkedProperty(rule, options);
+  return checkedProperty(rule, described);
+}
+
+/** The exact value of a member that is an integer; NaN for a number that is none, although its double is. */
+function int64Of(value: unknown, holder: object, key: string | number): unknown {
+  const numeral = numeralOfValue(value, holder, key);
+  return numeral === undefined ? (toInt64(value) ?? value) : (int64OfNumeral(numeral) ?? NaN);
+}
+
+/** The source text of a number; undefined if it was not sent so: a decorator of the module may have changed it. */
+function numeralOfValue(value: unknown, holder: object, key: string | number): string | undefined {
+  if (typeof value !== 'number' || (holder as Record<string | number, unknown>)[key] !== value) return undefined;
+  return numeralOf(holder, key);
 }
 
 function integerWithin(minimum: number, maximum: number): Rule {

@@ -18,3 +18,9 @@ export function hasTransformersBeside(type: Type, properties: readonly string[])
     )
   );
 }
+
+/** The name of the member that clients send for a property: that of `@Expose({ name })`, else the property's own. */
+export function sentNameOf(type: unknown, property: string): string {
+  const exposed = storage.findExposeMetadata(type as Type, property) as { options: { name?: string } } | undefined;
+  return exposed?.options.name ?? property;
+}

@@ -22,9 +22,32 @@ export function parseInt64(text: string): bigint | undefined {
   return isInt64(value) ? value : undefined;
 }
 
+/** A numeral of JSON: its sign, its digits before and behind the point, and its exponent (RFC 8259, section 6). */
+const NUMERAL = /^(-?)([0-9]+)(?:\.([0-9]+))?(?:[eE]([+-]?[0-9]+))?$/;
+
+/** '9223372036854775808' */
+const MAX_DIGITS = 19;
+
 /**
- * Converts a number from `readJson` to an exact int64; undefined for a value that is not an integer in range. A `number`
- * beyond 2^53 - 1 is refused, because it may have been rounded already; `readJson` returns such integers as bigint.
+ * The value of a JSON numeral, however it is spelled (`100`, `1e2`, `100.0`); undefined if it is no integer in range. The time is
+ * linear in the length of the text, whatever its exponent.
+ */
+export function int64OfNumeral(numeral: string): bigint | undefined {
+  const [, sign = '', integer = '', fraction = '', exponent = '0'] = NUMERAL.exec(numeral) ?? [];
+  const digits = integer + fraction;
+  const first = digits.search(/[1-9]|$/);
+  if (first === digits.length) return digits === '' ? undefined : 0n;
+  // Where the decimal point stands without the exponent.
+  const point = integer.length + Number(exponent);
+  const isInteger = !/[1-9]/.test(digits.slice(Math.max(first, point)));
+  if (!isInteger || point - first > MAX_DIGITS) return undefined;
+  const value = BigInt(sign + digits.slice(first, point).padEnd(point - first, '0'));
+  return isInt64(value) ? value : undefined;
+}
+
+/**
+ * Converts a number to an int64; undefined for a value that is not an integer in range. A `number` beyond 2^53 - 1 is refused,
+ * because it may have been rounded already.
  */
 export function toInt64(value: unknown): bigint | undefined {
   if (typeof value === 'number') return Number.isSafeInteger(value) ? BigInt(value) : undefined;

@@ -1,246 +1,245 @@
-import { ApiError, MALFORMED_JSON } from '#errors';
+import { ApiError, BODY_TOO_COMPLEX, MALFORMED_JSON } from '#errors';
+import { countCharacters } from './json-text.js';
 
-/** The result of {@link readJson}. An integer is a bigint if a double could not hold it exactly. */
-export type JsonValue = null | boolean | number | bigint | string | JsonValue[] | JsonObject;
-
-/** An object without prototype: a member that was not sent is undefined, whatever its name. */
-export interface JsonObject {
-  [member: string]: JsonValue;
+/** How much one JSON text may hold. */
+export interface JsonLimits {
+  /**
+   * Largest number of values and member names together. An object counts twice, and so does a number with an exponent or more
+   * than 15 characters: they cost more.
+   */
+  readonly values: number;
+  /** Deepest nesting of arrays and objects. */
+  readonly levels: number;
 }
 
-/** Deepest nesting of arrays and objects; a deeper text is malformed. */
-const MAX_JSON_DEPTH = 32;
+export const JSON_LIMITS: JsonLimits = { values: 11_000, levels: 32 };
 
-/** Largest number of values in one text, whatever their names; a text with more is malformed. */
-const MAX_JSON_VALUES = 8_000;
+/** An object or array, with its members or items. */
+type Holder = Record<string | number, unknown>;
 
-/** A byte order mark is kept, so that the reader sees and refuses it (RFC 8259, section 8.1). */
+/** Longest numeral without an exponent whose double is an integer only if the numeral is one. */
+const PLAIN_LENGTH = 15;
+
+/** A repeated name among more members is not searched for. */
+const MAX_SEARCHED = 1_000;
+
+/** Up to this length a loop finds the end of a string sooner than `indexOf`. */
+const NEAR = 32;
+
+/** A byte order mark is kept, so that it is refused (RFC 8259, section 8.1). */
 const UTF8 = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true });
 
+/** Makes the constructor of a derived class add its private fields to an object that exists. */
+class Existing {
+  constructor(object: object) {
+    return object;
+  }
+}
+
+/** The source texts of numbers, in a private field of their object or array: a WeakMap takes ten times as long. */
+class Numerals extends Existing {
+  readonly #numerals = new Map<string | number, string>();
+
+  static of(holder: object): Map<string | number, string> | undefined {
+    return #numerals in holder ? holder.#numerals : undefined;
+  }
+}
+
 /**
- * Reads a JSON text strictly by RFC 8259, keeps integers exact, and takes time linear in the length of the text.
- *
- * - The bytes must be UTF-8 without a byte order mark, and contain one value with only white space around it.
- * - A member named twice in one object is refused, also when its name is escaped differently or its value the same.
- * - Objects have no prototype, so `__proto__` and `constructor` are members like any other.
- * - Numbers are read by the rules of `readNumber`.
- * - Strings may hold U+0000 and unpaired surrogates, if escaped: `@TextProperty` refuses them.
- *
- * @throws ApiError `malformed_json`. The message names the fault and its position, in characters from 1, and does not repeat
- *   the input.
+ * The source text of a number of a body that {@link readJson} has read. Undefined if the double is exact, no integer, or larger
+ * than any int64.
  */
-export function readJson(bytes: Buffer): JsonValue {
+export function numeralOf(holder: object, key: string | number): string | undefined {
+  return Numerals.of(holder)?.get(key);
+}
+
+/**
+ * Reads JSON (RFC 8259) as `JSON.parse` does, and keeps the text of numbers for {@link numeralOf}. The bytes must be UTF-8 without
+ * a byte order mark. A member named twice is refused, also if its name is escaped differently or its value the same.
+ *
+ * @throws ApiError MALFORMED_JSON that names the fault without repeating the input, BODY_TOO_COMPLEX that names the limit
+ */
+export function readJson(bytes: Buffer, limits = JSON_LIMITS): unknown {
   let text: string;
   try {
     text = UTF8.decode(bytes);
   } catch {
-    throw new ApiError(MALFORMED_JSON, 'The body is not valid JSON: it is not UTF-8.');
+    throw malformed('it is not UTF-8');
   }
-  return new JsonReader(text).read();
+  if (text.startsWith('\ufeff')) throw malformed('it starts with a byte order mark');
+  // First, so that nothing costly is made of the text.
+  const { members, hasNumerals } = measure(text, limits);
+  let value: unknown;
+  try {
+    value = JSON.parse(text);
+  } catch (error) {
+    throw syntaxFault(text, error as Error);
+  }
+  // JSON.parse keeps the last of two members with one name.
+  if (countMembers(value) < members) {
+    if (members <= MAX_SEARCHED) walk(text, value);
+    throw malformed('a member is named twice');
+  }
+  if (hasNumerals) walk(text, value, keep);
+  return value;
 }
 
-/** Matches numbers with so many digits that a double may lose some. */
-const MANY_DIGITS = /[0-9]{16}/;
+/** Reads JSON that the service itself has written: an integer that a double cannot hold is a bigint. */
+export function readOwnJson(text: string): unknown {
+  const value: unknown = JSON.parse(text);
+  if (/[0-9]{16}/.test(text)) {
+    walk(text, value, (holder, key, numeral) => {
+      if (!Number.isSafeInteger(holder[key]) && /^-?[0-9]+$/.test(numeral)) holder[key] = BigInt(numeral);
+    });
+  }
+  return value;
+}
+
+/** Counts what bounds the cost of a text, which need not be JSON. */
+function measure(text: string, { values, levels }: JsonLimits): { members: number; hasNumerals: boolean } {
+  let level = 0;
+  let count = 0;
+  let members = 0;
+  let hasNumerals = false;
+  for (let at = 0; at < text.length; at++) {
+    const code = text.charCodeAt(at);
+    if (code === 0x22 /* " */) {
+      count++;
+      at = endOfString(text, at) - 1;
+    } else if ((code >= 0x30 && code <= 0x39) || code === 0x2d /* 0-9 - */) {
+      const end = endOfNumeral(text, at);
+      const isLong = !isPlain(text, at, end);
+      count += isLong ? 2 : 1;
+      hasNumerals ||= isLong;
+      at = end - 1;
+    } else if (code === 0x3a /* : */) {
+      members++;
+    } else if (code === 0x7b || code === 0x5b /* { [ */) {
+      count += code === 0x7b ? 2 : 1;
+      if (++level > levels) throw new ApiError(BODY_TOO_COMPLEX, `The body nests deeper than ${levels} levels.`);
+    } else if (code === 0x7d || code === 0x5d /* } ] */) {
+      level--;
+    } else if (code === 0x74 || code === 0x66 || code === 0x6e /* true, false, null */) {
+      count++;
+      at += code === 0x66 ? 4 : 3;
+    }
+    if (count > values) {
+      const what = 'values and member names (objects and long numbers count twice)';
+      throw new ApiError(BODY_TOO_COMPLEX, `The body has more than ${values} ${what}.`);
+    }
+  }
+  return { members, hasNumerals };
+}
+
+function endOfNumeral(text: string, start: number): number {
+  for (let at = start + 1; ; at++) {
+    const code = text.charCodeAt(at);
+    const isDigit = code >= 0x30 && code <= 0x39;
+    if (!isDigit && code !== 0x2e && code !== 0x2d && code !== 0x2b && code !== 0x65 && code !== 0x45) return at;
+  }
+}
+
+/** Whether the double of a numeral is an integer only if the numeral is one. */
+function isPlain(text: string, start: number, end: number): boolean {
+  if (end - start > PLAIN_LENGTH) return false;
+  // An exponent has an e or E.
+  for (let at = start; at < end; at++) if (text.charCodeAt(at) > 0x39) return false;
+  return true;
+}
+
+/** The place behind a string; behind the text if it has no end. */
+function endOfString(text: string, start: number): number {
+  let at = start + 1;
+  for (const near = at + NEAR; at < near; at++) {
+    const code = text.charCodeAt(at);
+    if (code === 0x22 /* " */) return at + 1;
+    if (code === 0x5c /* \ */) at++;
+  }
+  for (let end = text.indexOf('"', at); end >= 0; end = text.indexOf('"', end + 1)) {
+    let before = end;
+    while (before > at && text.charCodeAt(before - 1) === 0x5c) before--;
+    if ((end - before) % 2 === 0) return end + 1;
+  }
+  return text.length;
+}
+
+function countMembers(value: unknown): number {
+  let count = 0;
+  if (Array.isArray(value)) {
+    for (const item of value) if (typeof item === 'object') count += countMembers(item);
+    return count;
+  }
+  // Objects of JSON.parse inherit nothing that is enumerable.
+  for (const name in value as Holder | null) {
+    count++;
+    const member = (value as Holder)[name];
+    if (typeof member === 'object') count += countMembers(member);
+  }
+  return count;
+}
+
+type OnNumber = (holder: Holder, key: string | number, numeral: string) => void;
 
 /**
- * Reads a JSON text that the service itself has written, without the limits of {@link readJson}. Integers that a number
- * cannot hold are bigints.
+ * Walks through a text and what JSON.parse has made of it.
+ *
+ * @param onNumber gets the numerals; without it, a member that is named twice is an error
  */
-export function readOwnJson(text: string): JsonValue {
-  return MANY_DIGITS.test(text) ? new JsonReader(text, Infinity).read() : (JSON.parse(text) as JsonValue);
-}
-
-const BYTE_ORDER_MARK = '\ufeff';
-const WHITE_SPACE = ' \n\r\t';
-const QUOTE = 0x22;
-const BACKSLASH = 0x5c;
-const SPACE = 0x20;
-
-/** A number: its sign, its digits before and behind the point, and its exponent (RFC 8259, section 6). */
-const NUMBER = /(-?)(0|[1-9][0-9]*)(?:\.([0-9]+))?(?:[eE]([+-]?[0-9]+))?/y;
-
-/** Decimal digits that a double holds exactly. */
-const EXACT_DIGITS = 15;
-
-/** Integers with more decimal digits are read as Infinity: no integer type of the service is that large. */
-const MAX_INTEGER_DIGITS = 40;
-
-class JsonReader {
-  private at = 0;
-  private values = 0;
-
-  constructor(
-    private readonly text: string,
-    private readonly maxValues = MAX_JSON_VALUES,
-  ) {}
-
-  read(): JsonValue {
-    if (this.text.startsWith(BYTE_ORDER_MARK)) throw this.fault('it starts with a byte order mark');
-    const value = this.value(1);
-    if (this.at < this.text.length) throw this.fault('the value is followed by something else');
-    return value;
-  }
-
-  /** Reads a value and the white space around it. `depth` is the nesting of the value if it is an array or object. */
-  private value(depth: number): JsonValue {
-    if (++this.values > this.maxValues) throw this.fault(`it holds more than ${this.maxValues} values`);
-    const value = this.bareValue(this.skipSpace(), depth);
-    this.skipSpace();
-    return value;
-  }
-
-  private bareValue(first: string | undefined, depth: number): JsonValue {
-    switch (first) {
-      case '{':
-        return this.object(depth);
-      case '[':
-        return this.array(depth);
-      case '"':
-        return this.string();
-      case 't':
-        return this.word('true', true);
-      case 'f':
-        return this.word('false', false);
-      case 'n':
-        return this.word('null', null);
-      default:
-        return this.number();
-    }
-  }
-
-  private object(depth: number): JsonObject {
-    const object = Object.create(null) as JsonObject;
-    for (let more = this.begins('}', depth); more; more = this.continues('}')) {
-      const start = this.at;
-      const name = this.name();
-      if (object[name] !== undefined) throw this.fault('a member is named twice', start);
-      object[name] = this.value(depth + 1);
-    }
-    return object;
-  }
-
-  private array(depth: number): JsonValue[] {
-    const array: JsonValue[] = [];
-    for (let more = this.begins(']', depth); more; more = this.continues(']')) array.push(this.value(depth + 1));
-    return array;
-  }
-
-  private string(): string {
-    const start = this.at;
-    if (!this.skipString()) return this.text.slice(start + 1, this.at - 1);
-    try {
-      return JSON.parse(this.text.slice(start, this.at)) as string;
-    } catch {
-      throw this.fault('a string has an invalid escape sequence', start);
-    }
-  }
-
-  private number(): number | bigint {
-    NUMBER.lastIndex = this.at;
-    if (!NUMBER.test(this.text)) throw this.expected('a value');
-    const token = this.text.slice(this.at, NUMBER.lastIndex);
-    this.at = NUMBER.lastIndex;
-    return readNumber(token);
-  }
-
-  private word<Value>(word: string, value: Value): Value {
-    if (!this.text.startsWith(word, this.at)) throw this.expected('a value');
-    this.at += word.length;
-    return value;
-  }
-
-  private name(): string {
-    if (this.text[this.at] !== '"') throw this.expected('a member name');
-    const name = this.string();
-    if (this.skipSpace() !== ':') throw this.expected("':'");
-    this.at++;
+function walk(text: string, parsed: unknown, onNumber?: OnNumber): void {
+  let at = 0;
+  const next = (): string | undefined => {
+    while (' \n\r\t'.includes(text[at] ?? '_')) at++;
+    return text[at];
+  };
+  const nameOf = (names: Set<string> | undefined): string => {
+    const start = at;
+    at = endOfString(text, start);
+    const source = text.slice(start, at);
+    const name = source.includes('\\') ? (JSON.parse(source) as string) : source.slice(1, -1);
+    // With a quote, because V8's hash of a text of digits can be steered.
+    if (names && names.size === names.add(`"${name}`).size) throw malformed('a member is named twice', text, start);
+    next();
+    at++;
     return name;
-  }
-
-  /** Enters an array or object. If it is empty, reads its end and returns false. */
-  private begins(close: string, depth: number): boolean {
-    if (depth > MAX_JSON_DEPTH) throw this.fault(`it nests deeper than ${MAX_JSON_DEPTH} levels`);
-    this.at++;
-    if (this.skipSpace() !== close) return true;
-    this.at++;
-    return false;
-  }
-
-  /** Goes to the next item or member. At the end of the array or object, reads the end and returns false. */
-  private continues(close: string): boolean {
-    const next = this.text[this.at];
-    if (next !== ',' && next !== close) throw this.expected(`',' or '${close}'`);
-    this.at++;
-    if (next === close) return false;
-    this.skipSpace();
-    return true;
-  }
-
-  private skipString(): boolean {
-    let isEscaped = false;
-    for (;;) {
-      const code = this.text.charCodeAt(++this.at);
-      if (code === QUOTE) {
-        this.at++;
-        return isEscaped;
+  };
+  const read = (value: unknown, holder?: Holder, key: string | number = ''): void => {
+    const first = next();
+    if (first === '{' || first === '[') {
+      const names = onNumber ? undefined : new Set<string>();
+      at++;
+      for (let index = 0; next() !== '}' && text[at] !== ']'; index++) {
+        if (text[at] === ',') at++;
+        const inner = first === '[' ? index : (next(), nameOf(names));
+        read((value as Holder)[inner], value as Holder, inner);
       }
-      if (code === BACKSLASH) {
-        isEscaped = true;
-        this.at++;
-      } else if (!(code >= SPACE)) {
-        // NaN after the end of the text.
-        throw this.fault(
-          this.at < this.text.length ? 'a control character in a string is not escaped' : 'a string has no end',
-        );
-      }
+      at++;
+    } else if (first === '"') {
+      at = endOfString(text, at);
+    } else if (typeof value === 'number') {
+      const start = at;
+      at = endOfNumeral(text, start);
+      if (holder) onNumber?.(holder, key, text.slice(start, at));
+    } else {
+      at += value === false ? 5 : 4;
     }
-  }
-
-  /** Goes to the next character that is not white space, and returns it; undefined at the end. */
-  private skipSpace(): string | undefined {
-    // The comparison of codes is fast and enough for most characters.
-    while (this.text.charCodeAt(this.at) <= SPACE && WHITE_SPACE.includes(this.text[this.at] as string)) this.at++;
-    return this.text[this.at];
-  }
-
-  private expected(what: string): ApiError {
-    return this.fault(this.at < this.text.length ? `${what} is expected` : `it ends where ${what} is expected`);
-  }
-
-  /** The message counts characters, not UTF-16 units, so that an emoji is one. */
-  private fault(what: string, at = this.at): ApiError {
-    const character = countCharacters(this.text.slice(0, at)) + 1;
-    return new ApiError(MALFORMED_JSON, `The body is not valid JSON: ${what} (character ${character}).`);
-  }
+  };
+  read(parsed);
 }
 
-/**
- * The value of a JSON number. An integer, however it is spelled (`100`, `1e2`, `100.0`), is exact: a `number` if that is safe
- * (up to 2^53 - 1), else a `bigint`, else (more than 40 digits) Infinity or -Infinity. A number with a fraction is the nearest
- * double, or NaN if that double is an integer, so that it cannot pass as one. The time is linear in the length of the token,
- * whatever its exponent.
- */
-function readNumber(token: string): number | bigint {
-  const value = Number(token);
-  // The double nearest to an integer is an integer, so this token is none.
-  if (Number.isFinite(value) && !Number.isInteger(value)) return value;
-  // Only 0 may be a rounded tiny number, if it has an exponent.
-  if (token.length <= EXACT_DIGITS && Number.isSafeInteger(value) && (value !== 0 || token === '0')) return value;
-  NUMBER.lastIndex = 0;
-  const [, sign = '', integer = '', fraction = '', exponent = '0'] = NUMBER.exec(token) ?? [];
-  const digits = integer + fraction;
-  const first = digits.search(/[1-9]|$/);
-  if (first === digits.length) return value;
-  // Where the decimal point stands without the exponent.
-  const point = integer.length + Number(exponent);
-  if (/[1-9]/.test(digits.slice(Math.max(first, point)))) return NaN;
-  if (point - first > MAX_INTEGER_DIGITS) return sign === '-' ? -Infinity : Infinity;
-  const exact = BigInt(sign + digits.slice(first, point).padEnd(point - first, '0'));
-  // Rounding never carries an unsafe integer into the safe range.
-  return Number.isSafeInteger(Number(exact)) ? Number(exact) : exact;
+function keep(holder: Holder, key: string | number, numeral: string): void {
+  const value = holder[key] as number;
+  if (isPlain(numeral, 0, numeral.length) || !Number.isInteger(value) || Math.abs(value) > 2 ** 63) return;
+  Numerals.of(Numerals.of(holder) ? holder : new Numerals(holder))?.set(key, numeral);
 }
 
-/** Number of characters (Unicode code points); a surrogate pair is one character. */
-export function countCharacters(text: string): number {
-  return text.replace(/[\u{10000}-\u{10ffff}]/gu, '_').length;
+/** V8 says most faults with their position, and quotes the text at the others. */
+function syntaxFault(text: string, { message }: Error): ApiError {
+  const [, fault = 'Unexpected character', position] =
+    /^(.*?)(?:, .*is not valid JSON|(?: in JSON)? at position (\d+).*)?$/su.exec(message) ?? [];
+  return malformed(fault, text, position === undefined ? undefined : Number(position));
+}
+
+function malformed(fault: string, text = '', at?: number): ApiError {
+  const place = at === undefined ? '' : ` (character ${countCharacters(text.slice(0, at)) + 1})`;
+  return new ApiError(MALFORMED_JSON, `The body is not valid JSON: ${fault}${place}.`);
 }

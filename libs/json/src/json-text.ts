@@ -39,6 +39,11 @@ export function jsonTextOf(value: unknown, isTagged: boolean): JsonText {
   return json as JsonText;
 }
 
+/** Number of characters (Unicode code points); a surrogate pair is one character. */
+export function countCharacters(text: string): number {
+  return text.replace(/[\u{10000}-\u{10ffff}]/gu, '_').length;
+}
+
 /** A weak entity tag (RFC 9110, section 8.8.3) of a representation: the same bytes give the same tag on every instance. */
 export function entityTag(body: string | Buffer): string {
   return `W/"${hash('sha1', body, 'base64url')}"`;

@@ -2,7 +2,7 @@ import fc from 'fast-check';
 import { INT64_MAX, INT64_MIN, toInt64 } from './int64.js';
 import { jsonTextOf, shared } from './json-text.js';
 import { writeByDeclaration, writeJson } from './json-writer.js';
-import { readJson } from './json-reader.js';
+import { readOwnJson } from './json-reader.js';
 
 const edges = [0n, 1n, 2n ** 53n, 2n ** 63n].flatMap((edge) => [edge - 1n, edge, edge + 1n, -edge]);
 const int64 = fc.oneof(
@@ -15,12 +15,12 @@ describe('writeJson', () => {
     fc.assert(fc.property(fc.bigInt(), (value) => writeJson({ value }) === `{"value":${value}}`));
   });
 
-  test('writes what readJson reads back, over the whole range of int64', () => {
-    fc.assert(fc.property(int64, (value) => toInt64(readJson(Buffer.from(writeJson(value)))) === value));
+  test('writes what readOwnJson reads back, over the whole range of int64', () => {
+    fc.assert(fc.property(int64, (value) => toInt64((readOwnJson(writeJson([value])) as unknown[])[0]) === value));
     const things = fc.array(fc.record({ id: int64, name: fc.string({ unit: 'binary' }), gone: fc.constant(null) }));
     fc.assert(
       fc.property(things, (list) => {
-        const read = readJson(Buffer.from(writeJson(list))) as { id: number | bigint }[];
+        const read = readOwnJson(writeJson(list)) as { id: number | bigint }[];
         expect(read.map((thing) => ({ ...thing, id: toInt64(thing.id) }))).toEqual(list);
       }),
     );

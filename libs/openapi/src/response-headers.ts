@@ -37,10 +37,14 @@ export const RESPONSE_HEADERS = {
     example: 'Bearer realm="service"',
   },
   Accept: {
-    description: 'The media type that a request body must have (RFC 9110).',
-    required: true,
+    description: 'The media type that a request body must have, if it had another one or another charset (RFC 9110).',
     schema: { type: 'string' },
     example: 'application/json',
+  },
+  'Accept-Encoding': {
+    description: 'The content coding that a request body must have, if it had another one (RFC 9110).',
+    schema: { type: 'string' },
+    example: 'identity',
   },
   Allow: {
     description: 'With 405: the methods that the resource supports (RFC 9110).',

@@ -10,6 +10,7 @@ import { STATUS_CODES } from 'node:http';
 import { removalMessage, stabilityField } from '#deprecation';
 import {
   BAD_REQUEST,
+  BODY_TOO_COMPLEX,
   BODY_TOO_LARGE,
   CLIENT_ERROR,
   errorCatalogue,
@@ -65,7 +66,7 @@ const SHARED_RESPONSES: Readonly<Record<number | 'default', SharedResponse>> = {
   415: {
     name: 'UnsupportedMediaType',
     failures: [UNSUPPORTED_MEDIA_TYPE],
-    headers: ['Accept', ...RATE_LIMIT_HEADERS],
+    headers: ['Accept', 'Accept-Encoding', ...RATE_LIMIT_HEADERS],
   },
   429: { name: 'TooManyRequests', failures: [RATE_LIMITED], headers: ['Retry-After', ...RATE_LIMIT_HEADERS] },
   500: { name: 'InternalError', failures: [INTERNAL_ERROR, TOOK_TOO_LONG], headers: RATE_LIMIT_HEADERS },
@@ -159,7 +160,7 @@ function failuresOf({ requestBody, parameters = [] }: OperationObject, traits: O
 function failuresOfBody(body: NonNullable<OperationObject['requestBody']>): ErrorDefinition[] {
   const types = 'content' in body ? Object.keys(body.content) : [];
   return [
-    ...(types.some((type) => /json|\*/.test(type)) ? [MALFORMED_JSON] : []),
+    ...(types.some((type) => /json|\*/.test(type)) ? [MALFORMED_JSON, BODY_TOO_COMPLEX] : []),
     ...(types.every((type) => type === 'application/json') ? [] : [BAD_REQUEST]),
     ...[MISSING_BODY, VALIDATION_FAILED, BODY_TOO_LARGE, UNSUPPORTED_MEDIA_TYPE],
   ];

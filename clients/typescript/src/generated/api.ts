@@ -175,12 +175,13 @@ export interface components {
                 "application/json": components["schemas"]["Error"];
             };
         };
-        /** @description `unsupported_media_type`: The operation does not take the media type, the charset or the content coding of the body; Accept names its media types. */
+        /** @description `unsupported_media_type`: The operation does not take the media type, the charset or the content coding of the body; Accept or Accept-Encoding names what it takes. */
         UnsupportedMediaType: {
             headers: {
                 "X-Request-Id": components["headers"]["X-Request-Id"];
                 "Cache-Control": components["headers"]["Cache-Control"];
                 Accept: components["headers"]["Accept"];
+                "Accept-Encoding": components["headers"]["Accept-Encoding"];
                 "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
                 RateLimit: components["headers"]["RateLimit"];
                 [name: string]: unknown;
@@ -298,10 +299,15 @@ export interface components {
          */
         "WWW-Authenticate": string;
         /**
-         * @description The media type that a request body must have (RFC 9110).
+         * @description The media type that a request body must have, if it had another one or another charset (RFC 9110).
          * @example application/json
          */
         Accept: string;
+        /**
+         * @description The content coding that a request body must have, if it had another one (RFC 9110).
+         * @example identity
+         */
+        "Accept-Encoding": string;
         /**
          * @description With 405: the methods that the resource supports (RFC 9110).
          * @example GET, HEAD, OPTIONS, POST
@@ -462,7 +468,8 @@ export interface operations {
             };
             /**
              * @description Bad Request.
-             *     - `malformed_json`: The body is not UTF-8, not JSON (RFC 8259), names a member twice, nests too deeply or holds too many values.
+             *     - `malformed_json`: The body is not UTF-8, not JSON (RFC 8259), or names a member twice.
+             *     - `body_too_complex`: The body nests too deeply, or has too many values and member names; the message names the limit.
              *     - `missing_body`: The operation needs a body and none was sent.
              *     - `validation_failed`: The body lacks a required member or a value is invalid; the message lists every fault.
              *     - `invalid_idempotency_key`: The Idempotency-Key is empty, longer than 255 characters, not printable ASCII, wrongly quoted or given twice.

@@ -120,8 +120,11 @@ export class Replies {
    * Ends the response. While the server drains, the connection is closed afterwards. If the rest of the request is still
    * arriving, the connection is closed, too, but only after a lingering read (see LINGER_BYTES).
    */
-  private end(response: Response, body: string | Buffer | undefined): void {
-    const { req: request } = response;
+  private end(response: Response, content: string | Buffer | undefined): void {
+    const { req: request, statusCode } = response;
+    // Neither has content (RFC 9110, sections 15.3.5 and 15.3.6).
+    const body = statusCode === 204 || statusCode === 205 ? undefined : content;
+    if (statusCode === 204) response.removeHeader('Content-Type');
     const { context } = request;
     context.answeredAt = performance.now();
     this.inFlight.release(context);
@@ -138,7 +141,7 @@ export class Replies {
       response.useChunkedEncodingByDefault &&
       !response.hasHeader('content-length') &&
       !response.hasHeader('transfer-encoding');
-    if (!nodeAddsLength && response.statusCode !== 204 && response.statusCode !== 304) {
+    if (!nodeAddsLength && statusCode !== 204 && statusCode !== 304) {
       response.removeHeader('Transfer-Encoding');
       response.setHeader('Content-Length', Buffer.byteLength(body ?? ''));
     }

@@ -1,0 +1,73 @@
+import type { Request } from 'express';
+import { ApiError, BAD_REQUEST, INVALID_PARAMETER, VALIDATION_FAILED } from '#errors';
+
+/** Finds a text that PostgreSQL cannot store unchanged. */
+export const UNSTORABLE = /\0|\p{Surrogate}/u;
+
+const TEXT = 'must not contain NUL, unpaired surrogates or bytes that are not UTF-8';
+const NUMBER = 'must be a number that a double can hold';
+
+/** Error codes of PostgreSQL for text that it cannot store, and for a value that it quotes and that its type cannot hold. */
+const OF_TEXTS = ['22021', '22P05', '22P02'];
+const OF_VALUES = ['22003', '22007', '22008', '22P02'];
+
+/** Finds a member by its value; the name is undefined if its own name is meant. */
+type Finder = (value: unknown) => string | undefined;
+
+/**
+ * The error clause for the first text or number within an input that PostgreSQL cannot store, also the name of a member;
+ * undefined without one. Looks into arrays, plain objects and instances of input classes.
+ *
+ * @param path the name of the value in the clause; empty for the whole input
+ */
+export function unstorableIn(value: unknown, path = ''): string | undefined {
+  return find(value, path, faultOf, new Set());
+}
+
+/**
+ * The 400 for an error of PostgreSQL that the input of the request has caused: it names the member. Undefined for any other error:
+ * a value that the module has made itself is its bug.
+ */
+export function refusedInputOf(error: unknown, { body, query, params }: Request): ApiError | undefined {
+  if (!(error instanceof Error) || !('code' in error)) return undefined;
+  const code = error.code as string;
+  const quoted = /["»„«]\s?(.*?)\s?["«“”»]/s.exec(error.message)?.[1];
+  const isQuoted = (value: unknown): boolean =>
+    typeof value === 'number' ? Number(quoted) === value : typeof value === 'string' && value === quoted;
+  const finder: Finder = (value) => {
+    if (OF_TEXTS.includes(code) && faultOf(value) !== undefined) return faultOf(value);
+    return OF_VALUES.includes(code) && quoted !== undefined && isQuoted(value)
+      ? 'must be a value that can be stored'
+      : undefined;
+  };
+  const sources = [
+    [VALIDATION_FAILED, body as unknown],
+    [INVALID_PARAMETER, query],
+    [BAD_REQUEST, params],
+  ] as const;
+  for (const [definition, input] of sources) {
+    const clause = find(input, '', finder, new Set());
+    if (clause !== undefined) return new ApiError(definition, clause, {}, { cause: error });
+  }
+  return undefined;
+}
+
+function faultOf(value: unknown): string | undefined {
+  if (typeof value === 'string') return UNSTORABLE.test(value) ? TEXT : undefined;
+  return value === Infinity || value === -Infinity ? NUMBER : undefined;
+}
+
+function find(value: unknown, path: string, finder: Finder, seen: Set<object>): string | undefined {
+  if (typeof value !== 'object' || value === null) {
+    const fault = finder(value);
+    return fault && `${path || 'the input'} ${fault}`;
+  }
+  if (seen.has(value) || ArrayBuffer.isView(value)) return undefined;
+  seen.add(value);
+  for (const [name, member] of Object.entries(value)) {
+    if (UNSTORABLE.test(name)) return `the names of members of ${path || 'the body'} ${TEXT}`;
+    const clause = find(member, path === '' ? name : `${path}.${name}`, finder, seen);
+    if (clause !== undefined) return clause;
+  }
+  return undefined;
+}

@@ -1,0 +1,236 @@
+import { Body, Controller, Get, HttpCode, Module, Param, Post, Query, RawBody, Req } from '@nestjs/common';
+import { ApiConsumes } from '@nestjs/swagger';
+import { Type } from 'class-transformer';
+import { IsNumber, IsOptional, IsString, ValidateNested } from 'class-validator';
+import type { Request } from 'express';
+import { Public } from '#api-keys';
+import { Database } from '#postgres';
+import { CreateVisit1795300000000 } from '../example/visits/1795300000000-create-visit.js';
+import { VisitsModule } from '../example/visits/visits.module.js';
+import { createTestApp, type TestApp } from '../support/app.js';
+
+/* Input that PostgreSQL cannot store is 400 and names the member, whatever the rules of the module are. */
+
+class Detail {
+  @IsString()
+  text: string;
+}
+
+class Note {
+  @IsOptional()
+  @IsString({ each: true })
+  tags?: string[];
+
+  @IsOptional()
+  @ValidateNested()
+  @Type(() => Detail)
+  detail?: Detail;
+
+  @IsOptional()
+  meta?: unknown;
+
+  @IsOptional()
+  @IsNumber()
+  size?: number;
+}
+
+class NoteQuery {
+  @IsString()
+  text: string;
+}
+
+@Public()
+@Controller('test-stored')
+class TestStoredController {
+  constructor(private readonly database: Database) {}
+
+  @Post('notes')
+  @HttpCode(200)
+  addNote(@Body() note: Note): Promise<unknown> {
+    return this.store('jsonb', JSON.stringify(note));
+  }
+
+  @Post('sizes')
+  @HttpCode(200)
+  addSize(@Body() { size }: Note): Promise<unknown> {
+    return this.store('real', size);
+  }
+
+  @Post('any')
+  @HttpCode(200)
+  addAny(@Body() body: unknown): Promise<unknown> {
+    return this.store('jsonb', JSON.stringify(body));
+  }
+
+  @Post('member')
+  @HttpCode(200)
+  addMember(@Body('text') text: unknown): Promise<unknown> {
+    return this.store('text', text);
+  }
+
+  @Post('request')
+  @HttpCode(200)
+  addRequest(@Req() { body }: Request): Promise<unknown> {
+    return this.store('text', (body as { text: unknown }).text);
+  }
+
+  @Post('raw')
+  @HttpCode(200)
+  addRaw(@RawBody() bytes: Buffer, @Body() body: { kind: unknown }): Promise<unknown> {
+    return this.store('jsonb', body.kind === 'raw' ? bytes.toString() : bytes.toString('hex'));
+  }
+
+  @Post('text')
+  @HttpCode(200)
+  @ApiConsumes('text/plain')
+  addText(@Body() text: string): Promise<unknown> {
+    return this.store('text', text);
+  }
+
+  @Post('form')
+  @HttpCode(200)
+  @ApiConsumes('application/x-www-form-urlencoded')
+  addForm(@Body() form: Detail): Promise<unknown> {
+    return this.store('text', form.text);
+  }
+
+  @Get('query')
+  find(@Query() { text }: NoteQuery): Promise<unknown> {
+    return this.store('text', text);
+  }
+
+  @Get('query-all')
+  findAll(@Query() query: Record<string, string>): Promise<unknown> {
+    return this.store('text', query['text']);
+  }
+
+  @Get('query-one')
+  findOne(@Query('text') text: string): Promise<unknown> {
+    return this.store('text', text);
+  }
+
+  @Get('ids/:id')
+  findId(@Param('id') id: string): Promise<unknown> {
+    return this.store('integer', id);
+  }
+
+  @Post('own')
+  async own(@Body() _: Note): Promise<unknown> {
+    return this.store('text', 'made by the module: \0');
+  }
+
+  private store(type: string, value: unknown): Promise<unknown> {
+    const statement = { name: '', text: `SELECT ($1::${type})::text` };
+    return this.database.write(statement, [value as string]);
+  }
+}
+
+@Module({ controllers: [TestStoredController] })
+class StoredModule {}
+
+let app: TestApp;
+let apiKey: string;
+beforeAll(async () => {
+  app = await createTestApp({ features: [StoredModule, VisitsModule] });
+  await app.migrate(new CreateVisit1795300000000());
+  apiKey = await app.createApiKey('visits:read', 'visits:write');
+});
+afterAll(() => app.close());
+
+const TEXT = 'must not contain NUL, unpaired surrogates or bytes that are not UTF-8';
+
+async function post(path: string, body: string, type = 'application/json'): Promise<string> {
+  const { status, json, text } = await app.client.post(`/v1/test-stored/${path}`, body, {
+    headers: { 'content-type': type },
+    expects500: true,
+  });
+  return status === 200 ? `200 ${text}` : `${status} ${json.code}: ${json.message}`;
+}
+
+async function get(path: string): Promise<string> {
+  const { status, json, text } = await app.client.get(`/v1/test-stored/${path}`, { expects500: true });
+  return status === 200 ? `200 ${text}` : `${status} ${json.code}: ${json.message}`;
+}
+
+describe.each(['a\\u0000b', 'a\\ud83db', 'a\\udc15'])('the text "%s"', (text) => {
+  const invalid = (name: string): string => `400 validation_failed: ${name} ${TEXT}`;
+
+  test.each([
+    ['behind @IsString of each item', 'notes', `{"tags":["b","${text}"]}`, 'tags.1'],
+    ['in a nested class', 'notes', `{"detail":{"text":"${text}"}}`, 'detail.text'],
+    ['in a member without a rule', 'notes', `{"meta":{"a":[{"b":"${text}"}]}}`, 'meta.a.0.b'],
+    ['as the name of a member', 'notes', `{"meta":{"a":{"${text}":1}}}`, 'the names of members of meta.a'],
+    ['in a body of any type', 'any', `["${text}"]`, '0'],
+    ['as the body', 'any', `"${text}"`, 'the input'],
+    ["in @Body('member')", 'member', `{"text":"${text}"}`, 'text'],
+    ['in a body that @Req() reads', 'request', `{"text":"${text}"}`, 'text'],
+    ['in a body whose bytes are stored', 'raw', `{"kind":"raw","b":"${text}"}`, 'b'],
+  ])('400: %s', async (_, path, body, name) => {
+    expect(await post(path, body)).toBe(invalid(name));
+  });
+
+  test('is ignored in a member that no handler gets', async () => {
+    expect(await post('notes', `{"other":"${text}","tags":[]}`)).toBe('200 [["{\\"tags\\": []}"]]');
+    const pet = `{"name":"Rex","categoryId":1,"other":"${text}","${text}":1}`;
+    expect((await app.client.post('/v1/pets', pet)).status).toBe(201);
+  });
+});
+
+describe.each(['a%00b', 'a%ffb', '%ed%a0%80', '%C3'])('the text "%s" of a query or form', (text) => {
+  test.each(['query', 'query-all', 'query-one'])('400: %s', async (path) => {
+    expect(await get(`${path}?text=${text}`)).toBe(`400 invalid_parameter: text ${TEXT}`);
+  });
+
+  test('400: a form', async () => {
+    expect(await post('form', `text=${text}`, 'application/x-www-form-urlencoded')).toBe(
+      `400 validation_failed: text ${TEXT}`,
+    );
+  });
+
+  test("400: the guide's sample", async () => {
+    const { status, json } = await app.client.get(`/v1/visits?reason=${text}`, { apiKey });
+    expect([status, json.message]).toEqual([400, 'reason must be a string without NUL or unpaired surrogates']);
+  });
+
+  test('is ignored where no handler gets it, and is no cursor', async () => {
+    const { json } = await app.client.post('/v1/pets', { name: 'Rex', categoryId: 1 });
+    expect((await app.client.get(`/v1/pets/${json.id}?x=${text}`)).status).toBe(200);
+    expect((await app.client.get(`/v1/pets?cursor=${text}`)).json.code).toBe('invalid_cursor');
+  });
+});
+
+test('whole texts are stored', async () => {
+  expect(await post('any', '"\\ud83d\\udc15 \\ufffd"')).toBe('200 [["\\"🐕 \ufffd\\""]]');
+  expect(await get('query-one?text=%F0%9F%90%95+%EF%BF%BD')).toBe('200 [["🐕 \ufffd"]]');
+  expect(await post('text', 'ä', 'text/plain')).toBe('200 [["ä"]]');
+});
+
+test('400: a path', async () => {
+  expect(await get('ids/a%00b')).toBe(`400 bad_request: id ${TEXT}`);
+  expect(await get('ids/x')).toBe('400 bad_request: id must be a value that can be stored');
+  expect(await get('ids/7')).toBe('200 [["7"]]');
+});
+
+test('400: bytes that are no text', async () => {
+  const { status, json } = await app.client.post('/v1/test-stored/text', Buffer.of(0x61, 0xff), {
+    headers: { 'content-type': 'text/plain' },
+  });
+  expect([status, json.code, json.message]).toEqual([400, 'validation_failed', 'the body must be UTF-8']);
+  expect(await post('text', 'a\0', 'text/plain')).toBe(`400 validation_failed: the input ${TEXT}`);
+});
+
+test("400: a number that its column cannot hold, and the guide's sample stores what it answers", async () => {
+  expect(await post('sizes', '{"size":1e40}')).toBe('400 validation_failed: size must be a value that can be stored');
+  expect(await post('sizes', '{"size":1e30}')).toBe('200 [["1e+30"]]');
+  const visit = (weightKg: string): Promise<{ status: number; json: any }> =>
+    app.client.post('/v1/visits', `{"petId":1,"reason":"ill","weightKg":${weightKg}}`, { apiKey });
+  expect(await visit('1e40')).toMatchObject({ status: 201, json: { weightKg: 1e40 } });
+  expect(await visit('1e400')).toMatchObject({
+    status: 400,
+    json: { message: 'weightKg must be a number that a double can hold' },
+  });
+});
+
+test('500: a text that the module has made, whatever was sent', async () => {
+  expect(await post('own', '{"tags":["a"]}')).toMatch(/^500 internal_error/);
+});
