@@ -50,7 +50,7 @@ export function defineError(
 export const FAILURES_METADATA = 'platform:failures';
 
 /**
- * Documents errors that the handler throws. Those of the platform (401, 403, 413, 429, 500 …) are documented without it.
+ * Documents errors that the handler throws, beside those of its other decorators. Those of the platform (401, 403, 413, 429, 500 …) are documented without it.
  *
  * @example `@Post() @FailsWith(VISITS_FULL) recordVisit(@Body() visit: NewVisit): Promise<Visit>`
  */

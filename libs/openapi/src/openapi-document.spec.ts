@@ -145,4 +145,23 @@ describe('OpenApiDocument', () => {
     const { paths } = await describeControllers(ClosedController);
     expect(paths['/closed']?.post?.responses['403']).toMatchObject({ description: '`toys_closed`: Closed.' });
   });
+
+  test('has the errors of all decorators of a handler', async () => {
+    const [broken, lost] = [defineError('toys_broken', 409, 'Broken.'), defineError('toys_lost', 410, 'Lost.')];
+    @Controller('several')
+    @RequireScopes()
+    class SeveralController {
+      @Post()
+      @FailsWith(broken)
+      @FailsWith(lost)
+      buy(): void {}
+
+      @Get()
+      look(): void {}
+    }
+    const { paths } = await describeControllers(SeveralController);
+    const of = (method: 'get' | 'post'): string[] => Object.keys(paths['/several']?.[method]?.responses ?? {});
+    expect(of('post')).toEqual(expect.arrayContaining(['409', '410']));
+    expect(of('get')).not.toContain('409');
+  });
 });
