@@ -30,7 +30,6 @@ const HOSTILE: Readonly<Record<string, string>> = {
   bytea_output: 'escape',
   client_encoding: 'LATIN1',
   client_min_messages: 'debug1',
-  createrole_self_grant: 'set,inherit',
   default_table_access_method: 'heap',
   default_tablespace: 'nowhere',
   default_text_search_config: 'pg_catalog.german',
@@ -175,8 +174,9 @@ async function expectPromises(app: TestApp, id = 2n ** 62n + 1n): Promise<void> 
 
 /** Sends requests with the same keys to two processes at once. Each waits for what the other has not committed yet. */
 async function expectOnePetPerKey(...apps: TestApp[]): Promise<void> {
-  for (let round = 0; round < 20; round++) {
-    const keys = Array.from({ length: 10 }, (_, index) => `shared-${round}-${index}`);
+  for (let round = 0; round < 100; round++) {
+    // One, too, which no batch repeats.
+    const keys = Array.from({ length: 1 + (round % 3) }, (_, index) => `shared-${round}-${index}`);
     const answers = await Promise.all(
       apps.map(({ client }, at) =>
         Promise.all(
@@ -233,9 +233,11 @@ test.each(['German', 'SQL, DMY', 'Postgres, MDY'])(
     expect([order, day]).toEqual(
       datestyle.endsWith('MDY') || engine === 'embedded' ? ['ISO, MDY', 1] : ['ISO, DMY', 31],
     );
-    // Longer than the idle_session_timeout.
+    // Longer than lock_timeout and idle_session_timeout.
+    const locked = app.sql(`DO $$ BEGIN LOCK TABLE pet IN ACCESS EXCLUSIVE MODE; PERFORM pg_sleep(0.3); END $$`);
     await sleep(100);
     expect((await app.client.get('/v1/pets')).status).toBe(200);
+    await locked;
     await expectTransfer(app, { ...HOSTILE, datestyle });
     if (engine === 'postgresql') await expectOnePetPerKey(app, await start(database));
   },

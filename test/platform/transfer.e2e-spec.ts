@@ -176,10 +176,10 @@ if (engine === 'postgresql') {
   test('the texts of an export do not depend on the settings of the session', async () => {
     const { DATABASE_URL } = sourceDatabase.ownerSettings;
     const options =
-      '-c datestyle=German -c intervalstyle=iso_8601 -c timezone=Asia/Tokyo -c extra_float_digits=0 -c bytea_output=escape';
+      '-c datestyle=German -c intervalstyle=iso_8601 -c quote_all_identifiers=on -c standard_conforming_strings=off -c timezone=Asia/Tokyo -c extra_float_digits=0 -c bytea_output=escape';
     const url = `${DATABASE_URL}?options=${encodeURIComponent(options)}`;
     const other = await openDatabase(readConfig({ ...sourceDatabase.ownerSettings, DATABASE_URL: url }));
-    expect(await other.query('SHOW datestyle')).toEqual([{ DateStyle: 'German, DMY' }]);
+    expect(await other.query('SHOW intervalstyle')).toEqual([{ IntervalStyle: 'iso_8601' }]);
     expect(body(await exported(other))).toEqual(body(await exported(source)));
     await other.destroy();
   });

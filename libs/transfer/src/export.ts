@@ -31,14 +31,11 @@ const SETTINGS = `${EXACT}
     ('statement_timeout', '0'), ('transaction_timeout', '0'), ('idle_in_transaction_session_timeout', '0'),
     ('datestyle', 'ISO'), ('intervalstyle', 'postgres'), ('timezone', 'UTC'), ('extra_float_digits', '3'),
     ('bytea_output', 'hex'), ('row_security', 'off'), ('synchronize_seqscans', 'off'),
-    ('standard_conforming_strings', 'on')) AS wanted (parameter, value)
+    ('standard_conforming_strings', 'on'), ('quote_all_identifiers', 'off')) AS wanted (parameter, value)
   ON lower(name) = parameter`;
 
-/**
- * Objects in all schemas but PostgreSQL's own, except those of extensions. Not by the text of a `regnamespace`, which has quotes with
- * `quote_all_identifiers`.
- */
-const OURS = `(SELECT nspname FROM pg_namespace n WHERE n.oid = c.relnamespace) !~ '^(pg_|information_schema$)' AND NOT EXISTS (
+/** Objects in all schemas but PostgreSQL's own, except those of extensions. */
+const OURS = `c.relnamespace::regnamespace::text !~ '^(pg_|information_schema$)' AND NOT EXISTS (
   SELECT FROM pg_depend WHERE classid = 'pg_class'::regclass AND objid = c.oid AND deptype = 'e')`;
 
 /**

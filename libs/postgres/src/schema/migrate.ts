@@ -42,8 +42,9 @@ const RECORD = 'INSERT INTO schema_migration (timestamp, name, backward_compatib
 
 /** Indexes of tables outside the system's schemas; an index of a partitioned table is invalid until its parts are attached. */
 const INVALID_INDEXES = `${EXACT}
-  SELECT indexrelid::regclass::text AS name FROM pg_index JOIN pg_class c ON c.oid = indexrelid
-  WHERE NOT indisvalid AND relkind = 'i' AND (SELECT nspname FROM pg_namespace n WHERE n.oid = relnamespace) !~ '^(pg_|information_schema$)' ORDER BY 1`;
+  SELECT indexrelid::regclass::text AS name
+  FROM pg_index JOIN pg_class c ON c.oid = indexrelid JOIN pg_namespace n ON n.oid = relnamespace
+  WHERE NOT indisvalid AND relkind = 'i' AND nspname !~ '^(pg_|information_schema$)' ORDER BY 1`;
 
 /** Takes a line for the operator while the schema changes. */
 export type Report = (line: string) => void;
