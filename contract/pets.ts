@@ -69,7 +69,7 @@ POST /v1/pets ‹[] ¦ "Rex" ¦ 7 ¦ null ¦ true ¦ [{"name":"Rex","categoryId"
 POST /v1/pets ‹[X-A: b] ¦ [Content-Type: application/json] [Content-Length: 0] ¦ [Content-Type: application/json] [Transfer-Encoding: chunked]› | 400 missing_body
 POST /v1/pets {"name":"Rex",‹"name" ¦ "n\u0061me"›:"Max","categoryId":7} | 400 malformed_json | D6
 POST /v1/pets ‹{"name": ¦ {"name":"Rex","categoryId":7} x ¦ \xef\xbb\xbf{"name":"Rex","categoryId":7} ¦ {"name":"\xff","categoryId":7} ¦ ([×30)› | 400 malformed_json | D6
-POST /v1/pets {"name":"Rex","categoryId":7,"x":‹[(1,×11000)1] ¦ {("a":{},×3000)"b":1} ¦ ([×30000) ¦ ({"a":×33)›} | 400 body_too_complex | D130
+POST /v1/pets {"name":"Rex","categoryId":7,"x":‹[(1,×11000)1] ¦ {("a":{},×4000)"b":1} ¦ ([×30000) ¦ ({"a":×33)›} | 400 body_too_complex | D130
 POST /v1/pets {"name":"Rex","categoryId":7,"x":‹[(1,×8000)1] ¦ 1e400 ¦ {"__proto__":{"name":1}} ¦ "\u0000\ud83d"›} | 201 {"id":$id,"name":"Rex","categoryId":7,"status":"available"} | D11
 POST /v1/pets {"name":"Rex","categoryId":‹6.0000000000000000001 ¦ 1e-400 ¦ 9007199254740990.99999›} | 400 validation_failed | D2
 POST /v1/pets [Content-Type: ‹text/plain ¦ application/json; charset=latin1 ¦ application/json; charset=utf-8; charset=utf-16 ¦ application/json; version ¦ application/json; a="b ¦ application/json-seq ¦ - ¦ ›] {"name":"Rex","categoryId":7} | 415 unsupported_media_type [Accept: application/json] [Accept-Encoding: -] | D321

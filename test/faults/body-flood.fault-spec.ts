@@ -77,7 +77,7 @@ async function callAsOthers(): Promise<{ stop: () => Promise<Others> }> {
 }
 
 test.each([
-  ['as many objects as a body may have', '{}', 7_990, '201'],
+  ['as many objects as a body may have', '{}', 5_480, '201'],
   ['more integers than a body may have', '1', 32_000, '400'],
 ])(
   `a process with ${HEAP_MB} MB survives bodies with %s, and serves other clients`,

@@ -162,7 +162,7 @@ class TestBodiesController {
     return {
       // eslint-disable-next-line no-prototype-builtins -- modules call it
       has: body.hasOwnProperty('a'),
-      text: String(body),
+      text: Object.prototype.toString.call(body),
       isObject: body instanceof Object,
       json: JSON.stringify(body),
       polluted: ({} as { polluted?: unknown }).polluted ?? null,

@@ -2,7 +2,8 @@ import fc from 'fast-check';
 import { isDeepStrictEqual } from 'node:util';
 import { ApiError } from '#errors';
 import { int64OfNumeral, INT64_MAX, INT64_MIN, toInt64 } from './int64.js';
-import { JSON_LIMITS, numeralOf, readJson, readOwnJson } from './json-reader.js';
+import { numeralOf, readJson, readOwnJson } from './json-reader.js';
+import { JSON_LIMITS } from './json-scan.js';
 import { writeJson } from './json-writer.js';
 
 describe('readJson', () => {
@@ -61,6 +62,10 @@ describe('readJson', () => {
   test.each([
     ['{"a":1,"a":1}', 8],
     ['{"1":1,"1":2}', 8],
+    ['{"a":{"x":{"y":[1]}},"a":2}', 22],
+    ['{"a":12345,"a":"x"}', 12],
+    ['{"a":false,"a":[1]}', 12],
+    ['{"a":[[null,-1.5e3]],"a":null}', 23],
     ['{"__proto__":1,"__proto__":2}', 16],
     ['[{"x":{"a":1,"b":2,"\\u0061":3}}]', 20],
     ['{"\\\\":1,"x":"}{\\"","\\u005c":2}', 20],
