@@ -73,7 +73,7 @@ POST /v1/pets {"name":"Rex","categoryId":7,"x":‹[(1,×11000)1] ¦ {("a":{},×4
 POST /v1/pets {"name":"Rex","categoryId":7,"x":‹[(1,×8000)1] ¦ 1e400 ¦ {"__proto__":{"name":1}} ¦ "\u0000\ud83d"›} | 201 {"id":$id,"name":"Rex","categoryId":7,"status":"available"} | D11
 POST /v1/pets {"name":"Rex","categoryId":‹6.0000000000000000001 ¦ 1e-400 ¦ 9007199254740990.99999›} | 400 validation_failed | D2
 POST /v1/pets [Content-Type: ‹text/plain ¦ application/json; charset=latin1 ¦ application/json; charset=utf-8; charset=utf-16 ¦ application/json; version ¦ application/json; a="b ¦ application/json-seq ¦ - ¦ ›] {"name":"Rex","categoryId":7} | 415 unsupported_media_type [Accept: application/json] [Accept-Encoding: -] | D321
-POST /v1/pets [Content-Encoding: gzip] {"name":"Rex","categoryId":7} | 415 unsupported_media_type [Accept-Encoding: identity] [Accept: -] | D321
+POST /v1/pets [Content-Encoding: gzip] {"name":"Rex","categoryId":7} | 415 unsupported_media_type [Accept-Encoding: identity] [Accept: application/json] | D321
 POST /v1/pets [Content-Type: ‹application/json; charset=utf-8 ¦ Application/JSON ¦ application/json;charset="UTF-8" ¦ application/json; version=1 ¦ application/json;odata=minimal ; CHARSET=utf8; ¦ application/json; profile="a; charset=latin1"›] {"name":"Rex","categoryId":7} | 201 | D321
 POST /v1/pets ‹[X-A: b] ¦ [Transfer-Encoding: chunked]› {"name":"Rex","categoryId":7}( ×65507) | 201
 POST /v1/pets ‹[X-A: b] ¦ [Transfer-Encoding: chunked]› {"name":"Rex","categoryId":7}( ×65508) | 413 body_too_large

@@ -140,15 +140,15 @@ function mediaTypeFault(request: Request, { types, parameterType }: BodyPlan): A
   const { 'content-type': contentType = '', 'content-encoding': coding = 'identity' } = request.headers;
   const { type, charsets } = contentType === JSON_TYPE ? PLAIN_JSON : mediaTypeOf(contentType);
   if (types !== undefined && !request.is([...types])) {
-    return unsupported(`The body must be sent as Content-Type: ${types.join(' or ')}.`, { Accept: types.join(', ') });
+    return unsupported(`The body must be sent as Content-Type: ${types.join(' or ')}.`, types);
   }
   if (types === undefined && type !== JSON_TYPE) return unsupported(UNSUPPORTED_MEDIA_TYPE.message);
   const isText = types === undefined || parameterType !== Buffer;
   if (isText && !charsets.every((charset) => /^utf-?8$/i.test(charset))) {
-    return unsupported('The body must be UTF-8.', { Accept: (types ?? [JSON_TYPE]).join(', ') });
+    return unsupported('The body must be UTF-8.', types);
   }
   if (coding.toLowerCase() === 'identity') return undefined;
-  return unsupported('The body must be sent without a Content-Encoding.', { 'Accept-Encoding': 'identity' });
+  return unsupported('The body must be sent without a Content-Encoding.', types, { 'Accept-Encoding': 'identity' });
 }
 
 const PLAIN_JSON = { type: JSON_TYPE, charsets: [] };
@@ -171,8 +171,8 @@ function mediaTypeOf(field: string): { type: string | undefined; charsets: reado
 }
 
 /** Names what the handler takes (RFC 9110, sections 12.5.3 and 15.5.16). */
-function unsupported(message: string, headers: HeaderFields = { Accept: JSON_TYPE }): ApiError {
-  return new ApiError(UNSUPPORTED_MEDIA_TYPE, message, headers);
+function unsupported(message: string, types: readonly string[] = [JSON_TYPE], codings: HeaderFields = {}): ApiError {
+  return new ApiError(UNSUPPORTED_MEDIA_TYPE, message, { Accept: types.join(', '), ...codings });
 }
 
 function arrivedBytes(request: Request, plan: BodyPlan): Buffer {

@@ -37,7 +37,8 @@ export const RESPONSE_HEADERS = {
     example: 'Bearer realm="service"',
   },
   Accept: {
-    description: 'The media type that a request body must have, if it had another one or another charset (RFC 9110).',
+    description: 'The media type that a request body must have (RFC 9110).',
+    required: true,
     schema: { type: 'string' },
     example: 'application/json',
   },

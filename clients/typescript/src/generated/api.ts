@@ -299,7 +299,7 @@ export interface components {
          */
         "WWW-Authenticate": string;
         /**
-         * @description The media type that a request body must have, if it had another one or another charset (RFC 9110).
+         * @description The media type that a request body must have (RFC 9110).
          * @example application/json
          */
         Accept: string;
