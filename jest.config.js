@@ -31,7 +31,7 @@ const END_TO_END = endToEnd();
 const NOT_EMBEDDED = endToEnd('platform/database-rights|api-keys/keys-commands|api/unavailable');
 /** HTTP, input, documents, log and metrics, which are the same whatever the database is: the gate runs each on one. */
 const ANY_ENGINE = endToEnd(
-  'api/(connections|cors|error-examples|exceptions|openapi)|api-keys/secret-scanning' +
+  'api/(connections|cors|error-examples|exceptions|openapi|path-prefix|silent-connections)|api-keys/secret-scanning' +
     '|operation/(metrics|observability-aborted|shutdown|tracing)|ordinary-nest/' +
     '|platform/(body-types|event-streams|extending|input|operation-names|other-transports|own-answers)' +
     '|platform/(request-body|request-in-log)|repository/',
