@@ -54,7 +54,7 @@ const statuses = (text: string): number[] =>
 async function traces(): Promise<unknown> {
   const key = await app.createApiKey('metrics:read');
   const { text } = await app.client.get('/metrics', { apiKey: key });
-  const failed = text.split('\n').filter((line) => /^petstore_http_requests?_.*(408|400|aborted)/.test(line));
+  const failed = text.split('\n').filter((line) => /^petstore_http_request.*status="(4\d\d|aborted)"/.test(line));
   return [app.log.requests.filter(({ status }) => Number(status) >= 400).length, failed];
 }
 
