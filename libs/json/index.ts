@@ -1,5 +1,6 @@
 export { compareInt64Texts, INT64_MAX, INT64_MIN, int64OfNumeral, isInt64, parseInt64, toInt64 } from './src/int64.js';
-export { numeralOf, readJson, readOwnJson } from './src/json-reader.js';
+export { readJson, readOwnJson } from './src/json-reader.js';
 export { JSON_LIMITS, type JsonLimits } from './src/json-scan.js';
 export { countCharacters, entityTag, jsonTextOf, shared } from './src/json-text.js';
 export { isDeclared, writeByDeclaration, writeJson } from './src/json-writer.js';
+export { numeralOf } from './src/numerals.js';

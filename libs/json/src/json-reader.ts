@@ -1,9 +1,7 @@
 import { ApiError, MALFORMED_JSON } from '#errors';
-import { endOfNumeral, endOfString, isPlain, JSON_LIMITS, scan } from './json-scan.js';
+import { endOfNumeral, endOfString, JSON_LIMITS, scan } from './json-scan.js';
 import { countCharacters } from './json-text.js';
-
-/** An object or array, with its members or items. */
-type Holder = Record<string | number, unknown>;
+import { type Holder, keepNumeral } from './numerals.js';
 
 /** A repeated name among more members is not searched for. */
 const MAX_SEARCHED = 1_000;
@@ -11,32 +9,8 @@ const MAX_SEARCHED = 1_000;
 /** A byte order mark is kept, so that it is refused (RFC 8259, section 8.1). */
 const UTF8 = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true });
 
-/** Makes the constructor of a derived class add its private fields to an object that exists. */
-class Existing {
-  constructor(object: object) {
-    return object;
-  }
-}
-
-/** The source texts of numbers, in a private field of their object or array: a WeakMap takes ten times as long. */
-class Numerals extends Existing {
-  readonly #numerals = new Map<string | number, string>();
-
-  static of(holder: object): Map<string | number, string> | undefined {
-    return #numerals in holder ? holder.#numerals : undefined;
-  }
-}
-
 /**
- * The source text of a number of a body that {@link readJson} has read. Undefined if the double is exact, no integer, or larger
- * than any int64.
- */
-export function numeralOf(holder: object, key: string | number): string | undefined {
-  return Numerals.of(holder)?.get(key);
-}
-
-/**
- * Reads JSON (RFC 8259) as `JSON.parse` does, and keeps the text of numbers for {@link numeralOf}. The bytes must be UTF-8 without
+ * Reads JSON (RFC 8259) as `JSON.parse` does, and keeps the text of numbers for `numeralOf`. The bytes must be UTF-8 without
  * a byte order mark. A member named twice is refused, also if its name is escaped differently or its value the same.
  *
  * @throws ApiError MALFORMED_JSON that names the fault without repeating the input, BODY_TOO_COMPLEX that names the limit
@@ -62,7 +36,7 @@ export function readJson(bytes: Buffer, limits = JSON_LIMITS): unknown {
     if (members <= MAX_SEARCHED) walk(text, value);
     throw malformed('a member is named twice');
   }
-  if (hasNumerals) walk(text, value, keep);
+  if (hasNumerals) walk(text, value, keepNumeral);
   return value;
 }
 
@@ -94,7 +68,7 @@ function countMembers(value: unknown): number {
  *
  * @param onNumber gets the numerals; without it, a member that is named twice is an error
  */
-function walk(text: string, parsed: unknown, onNumber?: typeof keep): void {
+function walk(text: string, parsed: unknown, onNumber?: typeof keepNumeral): void {
   let at = 0;
   const next = (): string | undefined => {
     while (' \n\r\t'.includes(text[at] ?? '_')) at++;
@@ -135,12 +109,6 @@ function walk(text: string, parsed: unknown, onNumber?: typeof keep): void {
     }
   };
   read(parsed);
-}
-
-function keep(holder: Holder, key: string | number, numeral: string): void {
-  const value = holder[key] as number;
-  if (isPlain(numeral) || !Number.isInteger(value) || Math.abs(value) > 2 ** 63) return;
-  Numerals.of(Numerals.of(holder) ? holder : new Numerals(holder))?.set(key, numeral);
 }
 
 /** V8 says most faults with their position, and quotes the text at the others. */
