@@ -97,10 +97,10 @@ async function set(database: TestDatabase, settings: Readonly<Record<string, str
     const lines = all.map(([name, value]) => `${name} = '${value}'\n`);
     return appendFile(join(directory, 'postgresql.conf'), lines.join(''));
   }
-  for (const [name, value] of all) {
-    const statement = `ALTER DATABASE ${new URL(url).pathname.slice(1)} SET ${name} = ${pg.escapeLiteral(value)}`;
-    await administerTestDatabase(database, statement);
-  }
+  const name = new URL(url).pathname.slice(1);
+  const statements = all.map(([key, value]) => `ALTER DATABASE ${name} SET ${key} = ${pg.escapeLiteral(value)}`);
+  // In one session, which has none of them yet.
+  await administerTestDatabase(database, statements.join('; '));
 }
 
 function expectNear(time: Date | null | undefined, ms: number, tolerance = 10_000): void {
