@@ -1,8 +1,8 @@
 import pg from 'pg';
 
-/** Runs a statement as the user of a server's URI. */
+/** Runs a statement as the user of a server's URI, whatever time-outs the database sets. */
 export async function administer(serverUrl: string, statement: string): Promise<void> {
-  const client = new pg.Client({ connectionString: serverUrl });
+  const client = new pg.Client({ connectionString: serverUrl, options: '-c idle_session_timeout=0' });
   await client.connect();
   try {
     await client.query(statement);
