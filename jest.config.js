@@ -42,7 +42,7 @@ const EMBEDDED_ONLY = endToEnd('platform/embedded');
  * `npm test` leaves them to the commands that run the projects `…-rest`.
  */
 const LONG = endToEnd(
-  'api/fuzz|api-keys/(key-usage|keys-commands)' +
+  'api/(fuzz|silent-connections)|api-keys/(key-usage|keys-commands)' +
     '|operation/(cli|metrics|observability|refused-start|service-commands|start|terminal|tracing|transfer)' +
     '|ordinary-nest/generated' +
     '|platform/(database-pool|embedded|migration|pets-repositories|sharing|transfer|upgrading)',
