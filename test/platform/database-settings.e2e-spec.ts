@@ -280,7 +280,7 @@ test('infinity is no end of a key, -infinity has passed, a revocation refuses wh
     ['expires_at', '-infinity', 'expired_api_key', 'expired', 'expiresAt           -infinity'],
     ['expires_at', '294000-01-01', undefined, 'infinity', 'expiresAt           infinity'],
     ['expires_at', '12345-01-01 00:00+00', undefined, '+012345-01-01', 'expiresAt           +012345-01-01 00:00'],
-    ['expires_at', '0044-03-15 BC', 'expired_api_key', 'expired', 'expiresAt           -000043-03-15 00:00'],
+    ['expires_at', '0044-03-15 00:00+00 BC', 'expired_api_key', 'expired', 'expiresAt           -000043-03-15 00:00'],
     ['revoked_at', 'infinity', 'revoked_api_key', 'revoked', 'revokedAt           infinity'],
     ['revoked_at', '-infinity', 'revoked_api_key', 'revoked', 'revokedAt           -infinity'],
     ['created_at', 'infinity', undefined, expect.any(String) as string, 'createdAt           infinity'],
