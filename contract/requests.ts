@@ -43,7 +43,7 @@ GET ‹/v1 ¦ /v1/ ¦ /v1/cats ¦ /v1/unknown ¦ /v1/pets/ ¦ /v1/pets/1/ ¦ /v1
 ‹POST ¦ PUT ¦ PATCH ¦ DELETE› /v1/pets/1 [Authorization: -] | 405 method_not_allowed [Allow: GET, HEAD, OPTIONS] | D41
 OPTIONS /v1/pets‹ ¦ /1› [Authorization: -] | 204 [Allow: GET, HEAD, OPTIONS‹, POST ¦ ›]
 OPTIONS * | 204 [Allow: GET, HEAD, OPTIONS, POST]
-GET /‹%76%31/%70%65ts ¦ v1/%70ets?limit=1 ¦ v1/p%65%54%73 ¦ %68ealth/%6Cive ¦ docs/assets/reference%2Ejs ¦ docs/assets/reference%2ejs ¦ openapi%2ejson› | ‹200 ¦ 200 ¦ 404 ¦ 200 ¦ 200 ¦ 200 ¦ 200› | D352
+GET /‹%76%31/%70%65ts ¦ v1/%70ets?limit=1 ¦ v1/p%65%54%73 ¦ %68ealth/%6Cive› | ‹200 ¦ 200 ¦ 404 ¦ 200› | D352
 GET http://x/%761/pets | 200 | D352
 given 2 sold: GET /v1/%70ets?limit=1&status=%73old | 200 [Link: <$base/pets?limit=1&status=%73old&cursor=*>; rel="next"] | D352
 GET /v1/pets/‹%31%32%33%34%35%36%37%38%39%30%31%32%33 ¦ %2D1 ¦ %61bc ¦ %2e%2e ¦ .› | 404 pet_not_found | D352
@@ -100,6 +100,7 @@ GET ‹/docs ¦ /docs/guide ¦ /docs/deprecations› [Authorization: -] | 200 [C
 GET ‹/openapi.json ¦ /openapi.yaml ¦ /docs/assets/reference.js› [Authorization: -] | 200 [Content-Type: ‹application/json ¦ application/yaml ¦ text/javascript; charset=utf-8›] [Cache-Control: ‹no-cache ¦ no-cache ¦ public, max-age=300›] [Content-Security-Policy: -]
 then GET ‹/openapi.json ¦ /openapi.yaml ¦ /docs/assets/reference.js› [Authorization: -] [If-None-Match: W/$tag] | 304 [Content-Type: -]
 GET /docs/deprecations [Authorization: -] | 200 **<section id="getPet"**<time datetime="2030-12-05T00:00:00.000Z">5 December 2030</time>**
+GET /‹docs/assets/reference%2Ejs ¦ docs/assets/reference%2ejs ¦ openapi%2ejson› [Authorization: -] | 200 | D352
 GET /docs/assets‹ ¦ / ¦ /docs.ts ¦ /package.json ¦ /constructor ¦ /__proto__ ¦ /reference.js%00.css ¦ /reference.js/ ¦ /REFERENCE.JS ¦ /. ¦ /../reference.js ¦ /../../openapi.json ¦ /..%2f..%2f..%2fpackage.json ¦ /%2e%2e/%2e%2e/.env ¦ /..%5c..%5c.env ¦ /....//....//etc/passwd ¦ /..%252f..%252fetc%252fpasswd ¦ /%2fetc%2fpasswd ¦ //etc/passwd› | 404 route_not_found | S19
 GET ‹/docs/../.env ¦ /../../etc/passwd ¦ /.git/config ¦ /dist/src/main.js ¦ /package.json ¦ /.env› | 404 route_not_found | S19
 
