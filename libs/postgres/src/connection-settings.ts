@@ -30,7 +30,7 @@ export const EMBEDDED_SETTINGS = {
     'a path of at most 70 bytes, without ~ and variables of a shell',
     'Directory of the embedded PostgreSQL.',
     // A file or a container expands neither, and would get a directory of that name.
-    (path) => (/^~|\$\{?[A-Z]/.test(path) ? undefined : path),
+    (path) => (/^~|\$\W?[A-Z]/.test(path) ? undefined : path),
     '.data',
     '.data',
   ),
