@@ -202,11 +202,16 @@ function textOf(bytes: Buffer): string {
 
 /**
  * Parses the form of `application/x-www-form-urlencoded`, also for queries, with any number of fields: of those beyond Node's limit
- * of 1000 none would be validated. Bytes that are not UTF-8 become unpaired surrogates, which are no valid text.
+ * of 1000 none would be validated. Express passes null where there is no query. Bytes that are not UTF-8 become unpaired
+ * surrogates, which are no valid text.
  */
-export function parseForm(text: string): ParsedUrlQuery {
-  return parseUrlEncoded(text, '&', '=', { maxKeys: 0, decodeURIComponent: decodePercent });
+export function parseForm(text: string | null): ParsedUrlQuery {
+  // Node calls a decoder for each name and value, also where there is nothing to decode.
+  return parseUrlEncoded(text ?? '', '&', '=', text?.includes('%') ? ENCODED : PLAIN);
 }
+
+const PLAIN = { maxKeys: 0 };
+const ENCODED = { ...PLAIN, decodeURIComponent: decodePercent };
 
 function decodePercent(text: string): string {
   try {
