@@ -3,4 +3,4 @@ export { readJson, readOwnJson } from './src/json-reader.js';
 export { JSON_LIMITS, type JsonLimits } from './src/json-scan.js';
 export { countCharacters, entityTag, jsonTextOf, shared } from './src/json-text.js';
 export { isDeclared, writeByDeclaration, writeJson } from './src/json-writer.js';
-export { numeralOf } from './src/numerals.js';
+export { hasOwnNumerals, numeralOf } from './src/numerals.js';

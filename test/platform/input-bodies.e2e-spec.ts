@@ -119,6 +119,13 @@ class OnlyIds {
   ids: bigint[];
 }
 
+class DistinctIds {
+  // Acts before the decorator below it.
+  @Transform(({ value }: { value: number[] }) => [...new Set(value)])
+  @Int64Property({ ...described, isArray: true })
+  ids: bigint[];
+}
+
 /** The same members without classes, because only declared members of a class are sent. */
 function plain(value: unknown): unknown {
   if (Array.isArray(value)) return value.map(plain);
@@ -133,6 +140,16 @@ class LoggingInterceptor implements NestInterceptor {
   }
 }
 const logged: string[] = [];
+
+/** Changes the body itself, as the query says. */
+class ChangingInterceptor implements NestInterceptor {
+  intercept(execution: ExecutionContext, next: CallHandler): ReturnType<CallHandler['handle']> {
+    const { body, query } = execution.switchToHttp().getRequest<Request<object, unknown, { ids?: number[] }>>();
+    if (query['ids'] === 'reverse' || query['ids'] === 'shift') body.ids?.[query['ids']]();
+    else Object.assign(body, { customer_id: 7, count: 7 });
+    return next.handle();
+  }
+}
 
 @Public()
 @Controller('test-bodies')
@@ -153,6 +170,26 @@ class TestBodiesController {
   @Post('ids')
   @HttpCode(200)
   addIds(@Body() { ids }: OnlyIds): unknown {
+    return ids;
+  }
+
+  @Post('changed-orders')
+  @HttpCode(200)
+  @UseInterceptors(ChangingInterceptor)
+  addChangedOrder(@Body() order: Order): unknown {
+    return plain(order);
+  }
+
+  @Post('changed-ids')
+  @HttpCode(200)
+  @UseInterceptors(ChangingInterceptor)
+  addChangedIds(@Body() { ids }: OnlyIds): unknown {
+    return ids;
+  }
+
+  @Post('distinct-ids')
+  @HttpCode(200)
+  addDistinctIds(@Body() { ids }: DistinctIds): unknown {
     return ids;
   }
 
@@ -257,6 +294,29 @@ describe('declared int64', () => {
     const body = `{"ids":[${LARGEST}],"lines":[{"productId":-9007199254740993}]}`;
     expect(await post('changes', body)).toBe(body);
     expect(await post('ids', `{"x":{"ids":[1]},"ids":[9007199254740993,1]}`)).toBe('[9007199254740993,1]');
+  });
+
+  test('is what a module has put in the place of a number', async () => {
+    expect(await post('changed-orders', `{"customer_id":${LARGEST},"count":1e400,"ids":[${LARGEST}]}`)).toBe(
+      `{"customerId":7,"count":7,"ids":[${LARGEST}]}`,
+    );
+    expect(await post('changed-ids?ids=reverse', '{"ids":[1e2,5,1e0]}')).toBe('[1,5,100]');
+  });
+
+  test.each([
+    ['reverse', `[${LARGEST},5]`],
+    ['shift', '[9007199254740993,9007199254740992]'],
+    ['shift', '[9007199254740993,9007199254740992,5]'],
+  ])('400, never another one, when a module has moved items: %s %s', async (change, ids) => {
+    for (const path of ['changed-ids', 'changed-orders']) {
+      expect(await post(`${path}?ids=${change}`, `{"ids":${ids}}`)).toMatch(/^400 ids must be an array of integers/);
+    }
+  });
+
+  test('400, never another one, when a @Transform has left out items that are equal as doubles', async () => {
+    expect(await post('distinct-ids', '{"ids":[9007199254740993,9007199254740993]}')).toMatch(/^400 ids must be/);
+    expect(await post('distinct-ids', '{"ids":[9007199254740993,9007199254740992]}')).toMatch(/^400 ids must be/);
+    expect(await post('distinct-ids', '{"ids":[7,9007199254740993]}')).toBe('[7,9007199254740993]');
   });
 
   const INVALID = ['1.5', '"1"', 'true', '1e400', '9223372036854775808', '-9223372036854775809'].concat([

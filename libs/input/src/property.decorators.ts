@@ -1,4 +1,14 @@
-import { countCharacters, INT64_MAX, INT64_MIN, int64OfNumeral, isInt64, numeralOf, parseInt64, toInt64 } from '#json';
+import {
+  countCharacters,
+  hasOwnNumerals,
+  INT64_MAX,
+  INT64_MIN,
+  int64OfNumeral,
+  isInt64,
+  numeralOf,
+  parseInt64,
+  toInt64,
+} from '#json';
 import { checkedProperty, type Described, type Rule } from './input-class.js';
 import { UNSTORABLE } from './unstorable.js';
 
@@ -88,9 +98,7 @@ export function Int64Property(
     isValid: (value) => Array.isArray(value) && value.length <= maxItems && value.every(isInt64),
     convert: (value, holder, name) => {
       if (!Array.isArray(value)) return value;
-      // class-transformer has made a new array.
-      const sent = (holder as Record<string, unknown>)[name];
-      const origin = Array.isArray(sent) ? sent : value;
+      const origin = originOf(value, (holder as Record<string, unknown>)[name]);
       return value.map((item: unknown, index) => int64Of(item, origin, index));
     },
   };
@@ -185,6 +193,15 @@ export function OpaqueParameter(
 function int64Of(value: unknown, holder: object, key: string | number): unknown {
   const numeral = numeralOfValue(value, holder, key);
   return numeral === undefined ? (toInt64(value) ?? value) : (int64OfNumeral(numeral) ?? NaN);
+}
+
+/**
+ * The array that has the source texts of another one's items: the one that was sent, because class-transformer makes a copy. Has
+ * none if code of a module has changed either of them: two ids may have the same double.
+ */
+function originOf(array: readonly unknown[], sent: unknown): readonly unknown[] {
+  if (!Array.isArray(sent) || !hasOwnNumerals(sent)) return [];
+  return sent.length === array.length && sent.every((item, index) => item === array[index]) ? sent : [];
 }
 
 /** The source text of a number; undefined if it was not sent so: a decorator of the module may have changed it. */

@@ -21,10 +21,17 @@ class Numerals extends Existing {
 
 /**
  * The source text of a number of a body that `readJson` has read. Undefined if the double is exact, no integer, or larger
- * than any int64.
+ * than any int64, or if code of a module has put another number in its place.
  */
 export function numeralOf(holder: object, key: string | number): string | undefined {
-  return Numerals.of(holder)?.get(key);
+  const numeral = Numerals.of(holder)?.get(key);
+  return numeral !== undefined && Number(numeral) === (holder as Holder)[key] ? numeral : undefined;
+}
+
+/** Whether all source texts of an array belong to its items. They do not once code of a module has moved or removed some. */
+export function hasOwnNumerals(array: readonly unknown[]): boolean {
+  const numerals = Numerals.of(array) ?? new Map<number, string>();
+  return [...numerals].every(([index, numeral]) => Number(numeral) === array[index as number]);
 }
 
 /** Keeps the source text of a number for {@link numeralOf}, if it is needed. */
