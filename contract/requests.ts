@@ -45,6 +45,7 @@ OPTIONS /v1/pets‹ ¦ /1› [Authorization: -] | 204 [Allow: GET, HEAD, OPTIONS
 OPTIONS * | 204 [Allow: GET, HEAD, OPTIONS, POST]
 GET /‹%76%31/%70%65ts ¦ v1/%70ets?limit=1 ¦ v1/p%65%54%73 ¦ %68ealth/%6Cive› | ‹200 ¦ 200 ¦ 404 ¦ 200› | D352
 GET http://x/%761/pets | 200 | D352
+GET ‹http://x/v1 ¦ /v1›\pets | 404 route_not_found | D352
 given 2 sold: GET /v1/%70ets?limit=1&status=%73old | 200 [Link: <$base/pets?limit=1&status=%73old&cursor=*>; rel="next"] | D352
 GET /v1/pets/‹%31%32%33%34%35%36%37%38%39%30%31%32%33 ¦ %2D1 ¦ %61bc ¦ %2e%2e ¦ .› | 404 pet_not_found | D352
 PUT /v1/%70ets | 405 method_not_allowed [Allow: GET, HEAD, OPTIONS, POST] | D352
@@ -65,7 +66,7 @@ raw GET /health/live HTTP/1.1⏎Host: ‹[::1 ¦ [1.2.3.4] ¦ [::1]:a›⏎Conne
 GET /health/live [Host: ‹ ¦ x ¦ x: ¦ :80 ¦ Pets.Example ¦ a-b_c~d ¦ x%20y ¦ 127.0.0.1:3000›] | 200 | D110
 raw GET /health/live HTTP/1.1⏎Host: ‹[2001:DB8::1] ¦ [::1]:3000›⏎Connection: close⏎⏎ | 200 | D110
 GET ‹/health/live# ¦ /health/live?a#b ¦ ftp://x/health/live ¦ urn:x ¦ health/live ¦ ?a ¦ * ¦ http:///health/live ¦ http://u:p@x/health/live ¦ http://x:y/health/live ¦ http://[::1/health/live› | 400 bad_request | D110
-GET ‹http://x/health/live ¦ HTTP://y:80/health/live ¦ https://[::1]/health/live ¦ /health/live?%23=://› | 200 | D110
+GET ‹http://x/health/live ¦ HTTP://y:80/health/live ¦ https://[::1]/health/live ¦ http://xn--a/health/live ¦ http://x%20y/health/live ¦ /health/live?%23=://› | 200 | D110
 raw CONNECT x:443 HTTP/1.1⏎Host: x:443⏎⏎GET /hidden HTTP/1.1⏎Host: x⏎⏎ | 400 bad_request [Connection: close]
 raw GET /v1/pets HTTP/1.1⏎Host: x⏎‹Authorization⏎ ¦ X-A: a⏎ b⏎›⏎ | 400 bad_request | D74
 POST /v1/pets [Content-Type: application/json] [Content-Type: text/plain] {} | 400 bad_request | D74

@@ -233,7 +233,7 @@ export class PlatformExpressAdapter extends ExpressAdapter {
       return error;
     }
     // Before everything that looks at the path.
-    if (request.url.includes('%')) request.url = normalTarget(request.url);
+    if (request.url.includes('%') || !request.url.startsWith('/')) request.url = normalTarget(request.url);
     return this.inFlight.admit(request);
   }
 

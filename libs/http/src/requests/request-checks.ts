@@ -48,11 +48,14 @@ export function checkRequest(request: IncomingMessage): ApiError | undefined {
 const UNRESERVED = /%(?:2[de]|3\d|4[1-9a-f]|5[\daf]|6[1-9a-f]|7[\dae])/gi;
 
 /**
- * The request target with the unreserved characters of its path decoded, once: the target is the same (RFC 9110, section
- * 4.2.3). Everything else stays encoded, `%2F` too, and `.` and `..` are segments like any other. A path with an incomplete
- * escape is returned unchanged.
+ * The request target as path and query, with the unreserved characters of the path decoded, once: the target is the same (RFC
+ * 9110, section 4.2.3). Everything else stays encoded, `%2F` too, and `.` and `..` are segments like any other. Escapes of a
+ * path with an incomplete one stay.
+ *
+ * Express would read an absolute URI by rules of its own: a backslash as a slash, and not every host.
  */
-export function normalTarget(url: string): string {
+export function normalTarget(target: string): string {
+  const url = target.replace(/^https?:\/\/[^/?]+\/?/i, '/');
   const [path = ''] = url.split('?', 1);
   if (!path.includes('%') || /%(?![\da-f]{2})/i.test(path)) return url;
   return path.replace(UNRESERVED, (escape) => decodeURIComponent(escape)) + url.slice(path.length);
