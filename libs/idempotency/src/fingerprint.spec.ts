@@ -15,6 +15,12 @@ test('a fingerprint does not depend on the order of members, at any depth', () =
   const one = { name: 'Rex', categoryId: 7n, tags: [{ a: 1, b: 2 }] };
   const other = { tags: [{ b: 2, a: 1 }], categoryId: 7n, name: 'Rex' };
   expect(fingerprint(one)).toBe(fingerprint(other));
+  expect(fingerprint({ toJSON: 1, a: 2 })).toBe(fingerprint({ a: 2, toJSON: 1 }));
+  const pairs: [string, number][] = [
+    ['a', 1],
+    ['b', 2],
+  ];
+  expect(fingerprint({ tags: new Map(pairs) })).toBe(fingerprint({ tags: new Map(pairs.reverse()) }));
 });
 
 test('a fingerprint is the same for an undefined and for a missing member', () => {
@@ -32,6 +38,8 @@ test.each([
   ['the normalisation of a text', { name: '\u00e9' }, { name: 'e\u0301' }],
   ['the position where one text ends and the next begins', { a: 'xy', b: 'z' }, { a: 'x', b: 'yz' }],
   ['null in place of a missing member', { name: null }, {}],
+  ['a member of a Map', { tags: new Map([['a', 1]]) }, { tags: new Map([['a', 2]]) }],
+  ['an item of a Set', { tags: new Set([1]) }, { tags: new Set([2]) }],
   ['a millisecond of a time', { at: new Date(0) }, { at: new Date(1) }],
 ])('fingerprints differ by %s', (_, one, other) => {
   expect(fingerprint(one)).not.toBe(fingerprint(other));

@@ -21,9 +21,12 @@ function sortMembers(value: unknown): unknown {
   if (Array.isArray(value)) {
     return value.map(sortMembers);
   }
+  // class-transformer makes them of objects and arrays. JSON has no members of either.
+  if (value instanceof Map) return sortMembers(Object.fromEntries(value));
+  if (value instanceof Set) return [...value].map(sortMembers);
   // JSON would write null. No bigint that a client sends is as large.
   if (value === Infinity || value === -Infinity) return value > 0 ? BEYOND : -BEYOND;
-  if (typeof value !== 'object' || value === null || 'toJSON' in value) {
+  if (typeof value !== 'object' || value === null || ('toJSON' in value && typeof value.toJSON === 'function')) {
     return value;
   }
   const defaults = defaultsOf(value);
