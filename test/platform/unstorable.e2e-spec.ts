@@ -27,6 +27,14 @@ class Note {
   detail?: Detail;
 
   @IsOptional()
+  @Type(() => String)
+  names?: Set<string>;
+
+  @IsOptional()
+  @Type(() => String)
+  labels?: Map<string, string>;
+
+  @IsOptional()
   meta?: unknown;
 
   @IsOptional()
@@ -158,6 +166,8 @@ describe.each(['a\\u0000b', 'a\\ud83db', 'a\\udc15'])('the text "%s"', (text) =>
   test.each([
     ['behind @IsString of each item', 'notes', `{"tags":["b","${text}"]}`, 'tags.1'],
     ['in a nested class', 'notes', `{"detail":{"text":"${text}"}}`, 'detail.text'],
+    ['in a Set', 'notes', `{"names":["b","${text}"]}`, 'names.1'],
+    ['in a Map', 'notes', `{"labels":{"a":"${text}"}}`, 'labels.a'],
     ['in a member without a rule', 'notes', `{"meta":{"a":[{"b":"${text}"}]}}`, 'meta.a.0.b'],
     ['as the name of a member', 'notes', `{"meta":{"a":{"${text}":1}}}`, 'the names of members of meta.a'],
     ['in a body of any type', 'any', `["${text}"]`, '0'],

@@ -16,7 +16,7 @@ type Finder = (value: unknown) => string | undefined;
 
 /**
  * The error clause for the first text or number within an input that PostgreSQL cannot store, also the name of a member;
- * undefined without one. Looks into arrays, plain objects and instances of input classes.
+ * undefined without one. Looks into arrays, plain objects, instances of input classes, and their Maps and Sets.
  *
  * @param path the name of the value in the clause; empty for the whole input
  */
@@ -64,10 +64,16 @@ function find(value: unknown, path: string, finder: Finder, seen: Set<object>): 
   }
   if (seen.has(value) || ArrayBuffer.isView(value)) return undefined;
   seen.add(value);
-  for (const [name, member] of Object.entries(value)) {
+  for (const [name, member] of Object.entries(withMembers(value))) {
     if (UNSTORABLE.test(name)) return `the names of members of ${path || 'the body'} ${TEXT}`;
     const clause = find(member, path === '' ? name : `${path}.${name}`, finder, seen);
     if (clause !== undefined) return clause;
   }
   return undefined;
+}
+
+/** Maps and Sets, which class-transformer makes of objects and arrays, as these. */
+function withMembers(value: object): object {
+  if (value instanceof Map) return Object.fromEntries(value as Map<string, unknown>);
+  return value instanceof Set ? [...value] : value;
 }
