@@ -59,7 +59,7 @@ GET /v1/pets [Origin: https://app.example.com] | 200 [Access-Control-Allow-Origi
 
 ## HTTP
 raw ‹\x16\x03\x01\x02\x00\x01⏎⏎ ¦ GARBAGE⏎⏎ ¦ SSH-2.0-OpenSSH_9.2⏎⏎ ¦ GET /v1/pets⏎⏎ ¦ GET /v1/pets SPDY/3⏎Host: x⏎⏎ ¦ PRI * HTTP/2.0⏎⏎SM⏎⏎ ¦ FETCH /v1/pets HTTP/1.1⏎Host: x⏎⏎› | 400 bad_request [Connection: close]
-raw GET /health/live ‹HTTP/0.9 ¦ HTTP/1.2 ¦ RTSP/2.0›⏎Host: x⏎⏎ | 400 bad_request | D110
+raw GET /health/live ‹HTTP/0.9 ¦ HTTP/1.2 ¦ RTSP/2.0›⏎Host: x⏎⏎ | 400 bad_request The request must be HTTP/1.1 or HTTP/1.0. | D110
 raw ‹GET /health/live HTTP/1.1⏎Connection: close⏎⏎ ¦ GET /health/live HTTP/1.1⏎Host: a⏎Host: b⏎Connection: close⏎⏎ ¦ GET /health/live HTTP/1.0⏎Host: a⏎Host: a⏎⏎› | 400 bad_request | D110
 GET /health/live [Host: ‹x y ¦ a/b ¦ a#b ¦ u@h ¦ x:abc ¦ x%zz ¦ "x" ¦ ::1 ¦ ä ¦ a, b›] | 400 bad_request | D110
 raw GET /health/live HTTP/1.1⏎Host: ‹[::1 ¦ [1.2.3.4] ¦ [::1]:a›⏎Connection: close⏎⏎ | 400 bad_request | D110
@@ -74,7 +74,7 @@ raw POST /v1/pets HTTP/1.1⏎Host: x⏎Authorization: Bearer $key⏎Content-Type
 raw POST /v1/pets HTTP/1.0⏎Host: x⏎Authorization: Bearer $key⏎Content-Type: application/json⏎Transfer-Encoding: chunked⏎⏎1d⏎{"name":"Rex","categoryId":7}⏎0⏎⏎GET /hidden HTTP/1.1⏎Host: x⏎⏎ | 400 bad_request [Connection: close] | D74
 raw POST /v1/pets HTTP/1.1⏎Host: x⏎Authorization: Bearer $key⏎Content-Type: application/json⏎Content-Length‹:29⏎Content-Length: 0 ¦  : 29 ¦ : -1 ¦ : 2, 3›⏎⏎{"name":"Rex","categoryId":7}GET /hidden HTTP/1.1⏎Host: x⏎⏎ | 400 bad_request [Connection: close] | D74
 raw POST /v1/pets HTTP/1.1⏎Host: x⏎Authorization: Bearer $key⏎Content-Type: application/json⏎Transfer-Encoding: chunked⏎⏎‹not-hex⏎ ¦ 5⏎{"nam⏎not-hex⏎ ¦ 1d⏎{"name":"Rex","categoryId":7}0⏎⏎ ¦ 1d;a\x0a{"name":"Rex","categoryId":7}⏎0⏎⏎›GET /hidden HTTP/1.1⏎Host: x⏎⏎ | 400 bad_request [Connection: close] | D74
-raw POST /v1/pets HTTP/1.1\x0aHost: x\x0aAuthorization: Bearer $key\x0aContent-Type: application/json\x0aContent-Length: 29\x0a\x0a{"name":"Rex","categoryId":7}GET /hidden HTTP/1.1⏎Host: x⏎⏎ | 400 bad_request [Connection: close] | D74
+raw POST /v1/pets HTTP/1.1\x0aHost: x\x0aAuthorization: Bearer $key\x0aContent-Type: application/json\x0aContent-Length: 29\x0a\x0a{"name":"Rex","categoryId":7}GET /hidden HTTP/1.1⏎Host: x⏎⏎ | 400 bad_request The request is not valid HTTP/1.1. [Connection: close] | D74
 raw ‹GET   /v1/pets   HTTP/1.1 ¦ GET /v1/pets RTSP/1.1›⏎Host: x⏎Authorization: Bearer $key⏎⏎GET /hidden HTTP/1.0⏎⏎ | 200 404 | D110
 raw POST /v1/pets HTTP/1.1⏎Host: x⏎Authorization: Bearer $key⏎Content-Type: application/json⏎Transfer-Encoding: chunked⏎⏎1d;a=b⏎{"name":"Rex","categoryId":7}⏎0⏎⏎GET /hidden HTTP/1.0⏎⏎ | 201 404 | D74
 raw POST /v1/pets HTTP/1.1⏎Host: x⏎Authorization: Bearer $key⏎Content-Type: application/json⏎Transfer-Encoding: chunked⏎⏎1;(x×20000)⏎ | 413 body_too_large [Connection: close]

@@ -18,6 +18,8 @@ import { MAX_HEADER_BYTES } from '../requests/server-limits.js';
 interface ParserError extends NodeJS.ErrnoException {
   /** The bytes that the parser was reading. */
   readonly rawPacket?: Buffer;
+  /** The parser's description of the fault. */
+  readonly reason?: string;
 }
 
 interface ParserErrorListener {
@@ -74,9 +76,12 @@ const ERRORS: Readonly<Record<string, [ErrorDefinition, string]>> = {
   HPE_CHUNK_EXTENSIONS_OVERFLOW: [BODY_TOO_LARGE, 'The chunk extensions of the body are too large.'],
 };
 
+/** Has the code HPE_INVALID_VERSION, although the version is a known one: the line does not end with CR LF. */
+const NO_LINE_END = 'Expected CRLF after version';
+
 /** The error to send; undefined if the connection itself failed, so that a response cannot be sent. */
-function parserError({ code = '' }: NodeJS.ErrnoException): ApiError | undefined {
-  const known = ERRORS[code];
+function parserError({ code = '', reason }: ParserError): ApiError | undefined {
+  const known = reason === NO_LINE_END ? undefined : ERRORS[code];
   if (known) return new ApiError(...known);
   return code.startsWith('HPE_') ? new ApiError(BAD_REQUEST) : undefined;
 }
