@@ -136,6 +136,8 @@ test.each<[string, string, string, string | undefined, string, string]>([
   ['another charset', 'text', 'text/csv; charset=latin1', undefined, 'must be UTF-8', 'text/csv'],
   ['a form where nothing is declared', 'signed', FORM, undefined, 'Content-Type: application/json', 'application/json'],
   ['a content coding', 'text', 'text/csv', 'gzip', 'without a Content-Encoding', 'identity'],
+  ['a malformed charset', 'text', 'text/csv; charset = latin1', undefined, 'must be one media type', 'text/csv'],
+  ['two types', 'signed', 'application/json, text/csv', undefined, 'must be one media type', 'application/json'],
   ['a charset behind others', 'text', 'text/csv; a="b;"; charset=utf-8; charset=x', undefined, 'UTF-8', 'text/csv'],
 ])('415 unsupported_media_type: %s', async (_, path, type, coding, message, accept) => {
   const answer = await send(path, type, 'name=a', coding);

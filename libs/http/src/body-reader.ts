@@ -139,6 +139,9 @@ export class BodyReader {
 function mediaTypeFault(request: Request, { types, parameterType }: BodyPlan): ApiError | undefined {
   const { 'content-type': contentType = '', 'content-encoding': coding = 'identity' } = request.headers;
   const { type, charsets } = contentType === JSON_TYPE ? PLAIN_JSON : mediaTypeOf(contentType);
+  if (type === undefined) {
+    return unsupported('Content-Type must be one media type, such as application/json; charset=utf-8.', types);
+  }
   if (types !== undefined && !request.is([...types])) {
     return unsupported(`The body must be sent as Content-Type: ${types.join(' or ')}.`, types);
   }
