@@ -38,7 +38,7 @@ class TestCardsController {
 
   @Post('patch')
   @HttpCode(200)
-  @ApiConsumes('application/merge-patch+json', 'application/vnd.cards+json')
+  @ApiConsumes('application/merge-patch+json; charset=utf-8', 'application/vnd.Cards+json')
   addPatch(@Body() card: NewCard): object {
     return { ...card };
   }
@@ -108,6 +108,7 @@ test.each<[string, string, string, string, unknown]>([
     '{"name":"a","number":9223372036854775807,"x":1}',
     { name: 'a', number: 9223372036854775807n },
   ],
+  ['a type that is declared in capitals', 'patch', 'application/vnd.cards+json', '{"name":"a"}', { name: 'a' }],
   ['a form by type', 'any', FORM, 'a=1&d=4&d=5', { object: { a: '1', d: ['4', '5'] } }],
   ['text, its byte order mark dropped', 'text', 'text/csv; charset="UTF-8"', '\ufeffü', { string: 'ü' }],
   ['bytes by type', 'any', 'application/pdf', 'abc', { bytes: '616263' }],
@@ -174,7 +175,10 @@ test('a multipart body is left to multer, also where none is bound', async () =>
 test('the document names the types that a handler takes, and the errors', async () => {
   const { paths } = (await app.client.get('/openapi.json')).json as { paths: Record<string, { post: Operation }> };
   const contentOf = (path: string): object => paths[`/test-cards/${path}`]?.post.requestBody.content ?? {};
-  expect(Object.keys(contentOf('patch'))).toEqual(['application/merge-patch+json', 'application/vnd.cards+json']);
+  expect(Object.keys(contentOf('patch'))).toEqual([
+    'application/merge-patch+json; charset=utf-8',
+    'application/vnd.Cards+json',
+  ]);
   expect(contentOf('text')).toMatchObject({ 'text/csv': { schema: { type: 'string' } } });
   const { responses } = (paths['/test-cards/form'] as { post: Operation }).post;
   const codes = Object.keys(responses[400]?.content['application/json']?.examples ?? {});

@@ -46,10 +46,14 @@ export function queryClassOf(controller: Type, handler: Handler): Type | undefin
   return isInputClass(query?.metatype) ? query.metatype : undefined;
 }
 
-/** The media types of `@ApiConsumes` of a handler and its controller; undefined without any. */
+/**
+ * The media types of `@ApiConsumes` of a handler and its controller, in lower case and without parameters, which requests may have
+ * or not; undefined without any.
+ */
 export function declaredTypesOf(controller: Type, handler: Handler): string[] | undefined {
   const declared = [controller, handler].flatMap(
     (target) => (Reflect.getMetadata(DECORATORS.API_CONSUMES, target) ?? []) as string[],
   );
-  return declared.length > 0 ? [...new Set(declared)] : undefined;
+  const types = declared.map((type) => type.replace(/\s*;.*$/, '').toLowerCase());
+  return types.length > 0 ? [...new Set(types)] : undefined;
 }
