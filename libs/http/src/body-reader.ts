@@ -15,8 +15,14 @@ import {
 import { type JsonLimits, readJson } from '#json';
 import { announcesBody } from './requests/request-checks.js';
 import type { RequestsInFlight } from './requests/requests-in-flight.js';
-import { CHUNK_COST, LARGE_BODY_BYTES, MAX_BYTES_OF_BODIES, MAX_FORM_BYTES } from './requests/server-limits.js';
-import type { Turns } from './requests/turns.js';
+import {
+  CHUNK_COST,
+  LARGE_BODY_BYTES,
+  MAX_BYTES_OF_BODIES,
+  MAX_FORM_BYTES,
+  placesKept,
+} from './requests/server-limits.js';
+import type { ClientId, Turns } from './requests/turns.js';
 
 const JSON_TYPE = 'application/json';
 const TOO_MANY_BODIES = serviceUnavailable('bodies');
@@ -43,6 +49,8 @@ export interface BodyPlan {
 export class BodyReader {
   /** Bytes of the bodies of all requests that are not answered, except of bodies that came together with the header section. */
   private held = 0;
+  /** The same bytes by client. */
+  private readonly heldBy = new Map<ClientId, number>();
 
   constructor(
     private readonly inFlight: RequestsInFlight,
@@ -107,14 +115,16 @@ export class BodyReader {
     const chunks: Buffer[] = [];
     let length = 0;
     let taken = 0;
+    const { clientId } = request.context;
+    const release = (): void => this.hold(clientId, -taken);
     try {
       await new Promise<void>((resolve, reject) => {
         request.on('data', (chunk: Buffer) => {
           chunks.push(chunk);
           length += chunk.length;
           taken += chunk.length + CHUNK_COST;
-          this.held += chunk.length + CHUNK_COST;
-          const isTooMuch = this.held > MAX_BYTES_OF_BODIES;
+          this.hold(clientId, chunk.length + CHUNK_COST);
+          const isTooMuch = this.held > MAX_BYTES_OF_BODIES && !this.hasShareLeft(clientId);
           if (length <= plan.maxBytes && !isTooMuch) return;
           // The rest is dropped.
           request.removeAllListeners('data');
@@ -126,13 +136,27 @@ export class BodyReader {
           if (!request.readableEnded) reject(aborted());
         });
       });
-    } finally {
-      const release = (): void => void (this.held -= taken);
-      // The handler keeps the body until then.
-      if (request.res?.closed) release();
-      else request.res?.once('close', release);
+    } catch (error) {
+      release();
+      throw error;
     }
+    // The handler keeps the body until then.
+    if (request.res?.closed) release();
+    else request.res?.once('close', release);
     return chunks.length === 1 ? (chunks[0] as Buffer) : Buffer.concat(chunks);
+  }
+
+  private hold(client: ClientId, bytes: number): void {
+    this.held += bytes;
+    const ofClient = (this.heldBy.get(client) ?? 0) + bytes;
+    if (ofClient === 0) this.heldBy.delete(client);
+    else this.heldBy.set(client, ofClient);
+  }
+
+  /** Whether a client holds less than its even share: a quarter more memory is kept for such clients, as with places in flight. */
+  private hasShareLeft(client: ClientId): boolean {
+    if (this.held > MAX_BYTES_OF_BODIES + placesKept(MAX_BYTES_OF_BODIES)) return false;
+    return (this.heldBy.get(client) ?? 0) < MAX_BYTES_OF_BODIES / this.heldBy.size;
   }
 }
 

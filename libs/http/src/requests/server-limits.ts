@@ -54,7 +54,7 @@ export const MAX_HEADER_BYTES = 16 * 1024;
 /**
  * Memory in bytes for the bodies of a process, each from its first chunk until its request has a response: four times
  * the largest MAX_BODY_BYTES. Each chunk counts as its length and CHUNK_COST bytes. A body for which too little is left
- * gets 503.
+ * gets 503; a quarter more is for clients that hold less than their even share (`placesKept`).
  */
 export const MAX_BYTES_OF_BODIES = 64 * 1024 * 1024;
 export const CHUNK_COST = 512;
@@ -75,7 +75,10 @@ export const LARGE_PAGE_ITEMS = 25;
 /** Largest piece of a response in bytes. The next one is written when the client has taken the one before. */
 export const PIECE_BYTES = 256 * 1024;
 
-/** Places in flight beyond MAX_REQUESTS_IN_FLIGHT for clients that hold less than their even share. */
+/**
+ * Places in flight beyond MAX_REQUESTS_IN_FLIGHT, and bytes of bodies beyond MAX_BYTES_OF_BODIES, for clients that hold less than
+ * their even share.
+ */
 export function placesKept(limit: number): number {
   return Math.ceil(limit / 4);
 }
