@@ -2,11 +2,11 @@ import { spawnSync } from 'node:child_process';
 import { createHash } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { DataSource } from 'typeorm';
-import { openDatabase } from '#postgres';
+import { migrate, openDatabase } from '#postgres';
 import { readConfig } from '../../src/settings.js';
 import { exportDatabase, importDatabase } from '#transfer';
 import { createTestApp } from '../support/app.js';
-import { createTestDatabase, engine, type TestDatabase } from '../support/database.js';
+import { administerTestDatabase, createTestDatabase, engine, type TestDatabase } from '../support/database.js';
 
 /*
  * Exports and imports between two databases of the engine. The commands are tested in operation/transfer.
@@ -182,6 +182,34 @@ if (engine === 'postgresql') {
     expect(await other.query('SHOW intervalstyle')).toEqual([{ IntervalStyle: 'iso_8601' }]);
     expect(body(await exported(other))).toEqual(body(await exported(source)));
     await other.destroy();
+  });
+
+  test('the texts of an export do not depend on the collation of the database, nor does an import on settings of XML', async () => {
+    const url = new URL(sourceDatabase.ownerSettings.DATABASE_URL ?? '');
+    const name = `${url.pathname.slice(1)}_turkish`;
+    const collation = `LOCALE_PROVIDER icu ICU_LOCALE 'tr' LOCALE 'C'`;
+    await administerTestDatabase(
+      sourceDatabase,
+      `CREATE DATABASE ${name} ENCODING 'UTF8' ${collation} OWNER ${url.username} TEMPLATE template0`,
+    );
+    url.pathname = `/${name}`;
+    url.search = `?options=${encodeURIComponent('-c intervalstyle=sql_standard -c xmloption=document')}`;
+    const turkish = await openDatabase(readConfig({ DATABASE_URL: url.href }));
+    try {
+      await migrate(turkish);
+      await turkish.query(`CREATE TABLE test_kept (span interval, doc xml)`);
+      await turkish.query(`INSERT INTO test_kept VALUES ('-1 days -02:00:00', XMLPARSE(CONTENT 'a<b/>'))`);
+      const bytes = await exported(turkish);
+      expect(bytes.toString()).toContain('\n-1 days -02:00:00\ta<b/>\n');
+      await turkish.query('TRUNCATE test_kept');
+      await imported(turkish, bytes);
+      expect(await turkish.query(`SELECT extract(hour FROM span)::int AS hours, doc::text FROM test_kept`)).toEqual([
+        { hours: -2, doc: 'a<b/>' },
+      ]);
+    } finally {
+      await turkish.destroy();
+      await administerTestDatabase(sourceDatabase, `DROP DATABASE ${name} WITH (FORCE)`);
+    }
   });
 
   test('export needs only the rights of the service, import those of the owner', async () => {

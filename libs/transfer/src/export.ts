@@ -24,7 +24,7 @@ const FETCH_ROWS = 500;
 
 /**
  * Settings for texts of values that every PostgreSQL server reads alike, without time limits: a reader that pauses would end
- * the transaction. With `row_security` off, PostgreSQL refuses to read a table of which it would hide rows.
+ * the transaction. The collation matters: in a Turkish database `lower` turns IntervalStyle into ıntervalstyle. With `row_security` off, PostgreSQL refuses to read a table of which it would hide rows.
  */
 const SETTINGS = `${EXACT}
   SELECT set_config(name, value, true) FROM pg_settings JOIN (VALUES
@@ -32,7 +32,7 @@ const SETTINGS = `${EXACT}
     ('datestyle', 'ISO'), ('intervalstyle', 'postgres'), ('timezone', 'UTC'), ('extra_float_digits', '3'),
     ('bytea_output', 'hex'), ('row_security', 'off'), ('synchronize_seqscans', 'off'),
     ('standard_conforming_strings', 'on'), ('quote_all_identifiers', 'off')) AS wanted (parameter, value)
-  ON lower(name) = parameter`;
+  ON lower(name COLLATE "C") = parameter`;
 
 /** Objects in all schemas but PostgreSQL's own, except those of extensions. */
 const OURS = `c.relnamespace::regnamespace::text !~ '^(pg_|information_schema$)' AND NOT EXISTS (
@@ -152,7 +152,7 @@ async function scriptAround(queryRunner: QueryRunner, tables: Table[], service: 
   const head = [
     `${exportHeader()}format ${EXPORT_FORMAT}, ${new Date().toISOString()}, service ${service}`,
     'BEGIN;',
-    `SET LOCAL client_encoding = 'UTF8'; SET LOCAL datestyle = 'ISO'; SET LOCAL intervalstyle = 'postgres'; SET LOCAL array_nulls = on; SET LOCAL standard_conforming_strings = on;`,
+    `SET LOCAL client_encoding = 'UTF8'; SET LOCAL datestyle = 'ISO'; SET LOCAL intervalstyle = 'postgres'; SET LOCAL xmloption = content; SET LOCAL array_nulls = on; SET LOCAL standard_conforming_strings = on;`,
     `SELECT set_config(name, '0', true) FROM pg_settings WHERE name ~ '^(statement|transaction|idle_in_transaction_session)_timeout$';`,
     `LOCK TABLE ${names} IN ACCESS EXCLUSIVE MODE;`,
     refuseIfAny(
