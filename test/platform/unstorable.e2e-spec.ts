@@ -76,6 +76,12 @@ class TestStoredController {
     return this.store('text', text);
   }
 
+  @Post('member/:type')
+  @HttpCode(200)
+  addMemberOf(@Param('type') type: string, @Body() { value }: { value: unknown; other?: unknown }): Promise<unknown> {
+    return this.store(type, value);
+  }
+
   @Post('request')
   @HttpCode(200)
   addRequest(@Req() { body }: Request): Promise<unknown> {
@@ -239,6 +245,17 @@ test("400: a number that its column cannot hold, and the guide's sample stores w
     status: 400,
     json: { message: 'weightKg must be a number that a double can hold' },
   });
+});
+
+test.each([
+  ['uuid', '{"value":"a\\"b\\"c"}'],
+  ['uuid', '{"value":" a "}'],
+  ['uuid', '{"value":"\\u2028"}'],
+  ['uuid', '{"other":0,"value":""}'],
+  ['interval', '{"value":"99999999999 years"}'],
+  ['timestamptz', '{"value":"2026-01-01 00:00+99"}'],
+])('400: a value that PostgreSQL quotes, as %s %s', async (type, body) => {
+  expect(await post(`member/${type}`, body)).toBe('400 validation_failed: value must be a value that can be stored');
 });
 
 test('500: a text that the module has made, whatever was sent', async () => {

@@ -7,9 +7,11 @@ export const UNSTORABLE = /\0|\p{Surrogate}/u;
 const TEXT = 'must not contain NUL, unpaired surrogates or bytes that are not UTF-8';
 const NUMBER = 'must be a number that a double can hold';
 
-/** Error codes of PostgreSQL for text that it cannot store, and for a value that it quotes and that its type cannot hold. */
+/** Error codes of PostgreSQL for text that it cannot store. */
 const OF_TEXTS = ['22021', '22P05', '22P02'];
-const OF_VALUES = ['22003', '22007', '22008', '22P02'];
+
+/** The class of its codes for values that a type or function cannot take. Most of the messages quote the value. */
+const OF_VALUES = /^22...$/;
 
 /** Finds a member by its value; the name is undefined if its own name is meant. */
 type Finder = (value: unknown) => string | undefined;
@@ -31,12 +33,15 @@ export function unstorableIn(value: unknown, path = ''): string | undefined {
 export function refusedInputOf(error: unknown, { body, query, params }: Request): ApiError | undefined {
   if (!(error instanceof Error) || !('code' in error)) return undefined;
   const code = error.code as string;
-  const quoted = /["»„«]\s?(.*?)\s?["«“”»]/s.exec(error.message)?.[1];
+  // The value may have quotes of its own. French has spaces within the quotes.
+  const quoted = /["»„«](.*)["«“”»]/s.exec(error.message)?.[1]?.trim();
   const isQuoted = (value: unknown): boolean =>
-    typeof value === 'number' ? Number(quoted) === value : typeof value === 'string' && value === quoted;
+    typeof value === 'number'
+      ? quoted !== '' && Number(quoted) === value
+      : typeof value === 'string' && value.trim() === quoted;
   const finder: Finder = (value) => {
     if (OF_TEXTS.includes(code) && faultOf(value) !== undefined) return faultOf(value);
-    return OF_VALUES.includes(code) && quoted !== undefined && isQuoted(value)
+    return OF_VALUES.test(code) && quoted !== undefined && isQuoted(value)
       ? 'must be a value that can be stored'
       : undefined;
   };
