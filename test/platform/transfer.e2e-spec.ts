@@ -255,6 +255,17 @@ test('an export that is damaged or of another kind is refused, and the database 
   expect(await everythingIn(target)).toEqual(before);
 });
 
+test.each(['x', '\0'])(
+  'a file of one line of 16 MB of %j, which arrives in pieces, is refused in seconds',
+  async (character) => {
+    async function* pieces(): AsyncGenerator<Buffer> {
+      for (let index = 0; index < 16_384; index++) yield Promise.resolve(Buffer.alloc(1_024, character));
+    }
+    await expect(importDatabase(target, pieces())).rejects.toThrow(/: it does not begin/);
+  },
+  20_000,
+);
+
 test('an import into a database with rows is refused', async () => {
   const bytes = await exported(source);
   await target.query(`TRUNCATE pet; INSERT INTO pet (name, category_id) VALUES ('stays', 1)`);
