@@ -247,6 +247,11 @@ test('an export that is damaged or of another kind is refused, and the database 
     expect(await refusalOf(bytes.subarray(0, position))).toMatch(/^(The export is damaged|PostgreSQL refuses)/);
   }
   expect(await refusalOf(Buffer.concat([bytes, Buffer.from('\n')]))).toMatch(/^The export is damaged: it goes on/);
+  const commit = bytes.lastIndexOf('COMMIT;') + 'COMMIT'.length;
+  expect(await refusalOf(bytes.subarray(0, commit))).toMatch(/^The export is damaged: it ends too early\./);
+  const joined = Buffer.from(bytes);
+  joined[commit + 1] = 0x0b;
+  expect(await refusalOf(joined)).toMatch(/^The export is damaged: it ends too early\./);
   const malformed = Buffer.from(bytes.toString().replace(/^.+/, '-- A dump').split('-- sha256')[0] as string);
   const checksum = createHash('sha256').update(malformed).digest('hex');
   expect(await refusalOf(Buffer.concat([malformed, Buffer.from(`-- sha256 ${checksum}\n`)]))).toMatch(

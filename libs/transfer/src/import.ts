@@ -8,8 +8,11 @@ import { CHECKSUM, EXPORT_FORMAT, exportHeader } from './export.js';
 
 const COPY_CHARACTERS = 256 * 1024;
 
-/** Lines that are not run: comments, and the transaction of the script, because the import has its own. */
-const NOT_RUN = /^(--|BEGIN;$|COMMIT;$)/;
+/**
+ * Lines that are not run: comments, and the transaction of the script, because the import has its own. Also damaged ones: a
+ * file may end with `COMMIT`.
+ */
+const NOT_RUN = /^(--|BEGIN|COMMIT)/;
 
 /** SQLSTATE of an error that the script itself raises. */
 const RAISED = 'P0001';
