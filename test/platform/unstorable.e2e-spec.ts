@@ -40,6 +40,14 @@ class Note {
   @IsOptional()
   @IsNumber()
   size?: number;
+
+  @IsOptional()
+  @Type(() => Date)
+  at?: Date;
+
+  @IsOptional()
+  @Type(() => Number)
+  count?: number;
 }
 
 class NoteQuery {
@@ -62,6 +70,12 @@ class TestStoredController {
   @HttpCode(200)
   addSize(@Body() { size }: Note): Promise<unknown> {
     return this.store('real', size);
+  }
+
+  @Post('times')
+  @HttpCode(200)
+  addTime(@Body() { at }: Note): Promise<unknown> {
+    return this.database.write({ name: '', text: `SELECT extract(epoch FROM $1::timestamptz)::bigint` }, [at]);
   }
 
   @Post('any')
@@ -256,6 +270,21 @@ test.each([
   ['timestamptz', '{"value":"2026-01-01 00:00+99"}'],
 ])('400: a value that PostgreSQL quotes, as %s %s', async (type, body) => {
   expect(await post(`member/${type}`, body)).toBe('400 validation_failed: value must be a value that can be stored');
+});
+
+test.each(['{"at":"x"}', '{"at":8640000000000001}', '{"at":-8640000000000000}', '{"meta":1,"at":-210866803200001}'])(
+  '400: a date that PostgreSQL cannot store, behind @Type: %s',
+  async (body) => {
+    expect(await post('notes', body)).toBe('400 validation_failed: at must be a date from 4713 BC on');
+  },
+);
+
+test('400: a number that is none, behind @Type; the first and last date are stored', async () => {
+  expect(await post('notes', '{"count":"x"}')).toBe(
+    '400 validation_failed: count must be a number that a double can hold',
+  );
+  expect(await post('times', '{"at":-210866803200000}')).toBe('200 [["-210866803200"]]');
+  expect(await post('times', '{"at":8640000000000000}')).toBe('200 [["8640000000000"]]');
 });
 
 test('500: a text that the module has made, whatever was sent', async () => {

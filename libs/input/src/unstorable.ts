@@ -6,6 +6,10 @@ export const UNSTORABLE = /\0|\p{Surrogate}/u;
 
 const TEXT = 'must not contain NUL, unpaired surrogates or bytes that are not UTF-8';
 const NUMBER = 'must be a number that a double can hold';
+const DATE = 'must be a date from 4713 BC on';
+
+/** The first time of PostgreSQL in ms since 1970, the day 0 of the Julian calendar. Its last one is later than that of Date. */
+const FIRST_TIME = Date.UTC(-4713, 10, 24);
 
 /** Error codes of PostgreSQL for text that it cannot store. */
 const OF_TEXTS = ['22021', '22P05', '22P02'];
@@ -17,7 +21,7 @@ const OF_VALUES = /^22...$/;
 type Finder = (value: unknown) => string | undefined;
 
 /**
- * The error clause for the first text or number within an input that PostgreSQL cannot store, also the name of a member;
+ * The error clause for the first text, number or date within an input that PostgreSQL cannot store, also the name of a member;
  * undefined without one. Looks into arrays, plain objects, instances of input classes, and their Maps and Sets.
  *
  * @param path the name of the value in the clause; empty for the whole input
@@ -57,13 +61,15 @@ export function refusedInputOf(error: unknown, { body, query, params }: Request)
   return undefined;
 }
 
+/** NaN and invalid dates are what a conversion, such as `@Type(() => Date)`, has made of something else. */
 function faultOf(value: unknown): string | undefined {
   if (typeof value === 'string') return UNSTORABLE.test(value) ? TEXT : undefined;
-  return value === Infinity || value === -Infinity ? NUMBER : undefined;
+  if (value instanceof Date) return value.getTime() >= FIRST_TIME ? undefined : DATE;
+  return typeof value === 'number' && !Number.isFinite(value) ? NUMBER : undefined;
 }
 
 function find(value: unknown, path: string, finder: Finder, seen: Set<object>): string | undefined {
-  if (typeof value !== 'object' || value === null) {
+  if (typeof value !== 'object' || value === null || value instanceof Date) {
     const fault = finder(value);
     return fault && `${path || 'the input'} ${fault}`;
   }
