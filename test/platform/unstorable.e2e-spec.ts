@@ -1,4 +1,19 @@
-import { Body, Controller, Get, HttpCode, Module, Param, Post, Query, RawBody, Req } from '@nestjs/common';
+import {
+  Body,
+  Controller,
+  Get,
+  Headers,
+  HttpCode,
+  Module,
+  Param,
+  Post,
+  Query,
+  RawBody,
+  Req,
+  UploadedFile,
+  UseInterceptors,
+} from '@nestjs/common';
+import { FileInterceptor } from '@nestjs/platform-express';
 import { ApiConsumes } from '@nestjs/swagger';
 import { Type } from 'class-transformer';
 import { IsNumber, IsOptional, IsString, ValidateNested } from 'class-validator';
@@ -120,6 +135,18 @@ class TestStoredController {
   @ApiConsumes('application/x-www-form-urlencoded')
   addForm(@Body() form: Detail): Promise<unknown> {
     return this.store('text', form.text);
+  }
+
+  @Post('file')
+  @HttpCode(200)
+  @UseInterceptors(FileInterceptor('picture', { limits: { fileSize: 1_000 } }))
+  addFile(@UploadedFile() { originalname }: { originalname: string }): Promise<unknown> {
+    return this.store('text', originalname);
+  }
+
+  @Get('header')
+  findHeader(@Headers('x-tenant') tenant: string): Promise<unknown> {
+    return this.store('uuid', tenant);
   }
 
   @Get('query')
@@ -285,6 +312,24 @@ test('400: a number that is none, behind @Type; the first and last date are stor
   );
   expect(await post('times', '{"at":-210866803200000}')).toBe('200 [["-210866803200"]]');
   expect(await post('times', '{"at":8640000000000000}')).toBe('200 [["8640000000000"]]');
+});
+
+test('400: the name of a file, and a header', async () => {
+  const upload = (name: string): Promise<string> =>
+    post(
+      'file',
+      `--b\r\nContent-Disposition: form-data; name="picture"; ${name}\r\nContent-Type: image/png\r\n\r\nx\r\n--b--\r\n`,
+      'multipart/form-data; boundary=b',
+    );
+  expect(await upload('filename="a.png"')).toBe('200 [["a.png"]]');
+  expect(await upload("filename*=UTF-8''a%00b.png")).toBe(`400 validation_failed: file.originalname ${TEXT}`);
+  const headers = { 'x-tenant': 'shop' };
+  const { status, json } = await app.client.get('/v1/test-stored/header', { headers, expects500: true });
+  expect([status, json.code, json.message]).toEqual([
+    400,
+    'bad_request',
+    'x-tenant must be a value that can be stored',
+  ]);
 });
 
 test('500: a text that the module has made, whatever was sent', async () => {

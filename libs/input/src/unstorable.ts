@@ -34,7 +34,7 @@ export function unstorableIn(value: unknown, path = ''): string | undefined {
  * The 400 for an error of PostgreSQL that the input of the request has caused: it names the member. Undefined for any other error:
  * a value that the module has made itself is its bug.
  */
-export function refusedInputOf(error: unknown, { body, query, params }: Request): ApiError | undefined {
+export function refusedInputOf(error: unknown, request: Request): ApiError | undefined {
   if (!(error instanceof Error) || !('code' in error)) return undefined;
   const code = error.code as string;
   // The value may have quotes of its own. French has spaces within the quotes.
@@ -49,10 +49,14 @@ export function refusedInputOf(error: unknown, { body, query, params }: Request)
       ? 'must be a value that can be stored'
       : undefined;
   };
+  const { body, file, files, query, params, headers } = request as unknown as Readonly<Record<string, unknown>>;
   const sources = [
-    [VALIDATION_FAILED, body as unknown],
+    [VALIDATION_FAILED, body],
+    // Of multer. The name of a file may be percent-encoded (RFC 5987).
+    [VALIDATION_FAILED, { file, files }],
     [INVALID_PARAMETER, query],
     [BAD_REQUEST, params],
+    [BAD_REQUEST, headers],
   ] as const;
   for (const [definition, input] of sources) {
     const clause = find(input, '', finder, new Set());
