@@ -1,4 +1,4 @@
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdtempSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { parseEnv } from 'node:util';
@@ -90,6 +90,18 @@ test.each([
   expect(load).toThrow(expected);
   expect(load).not.toThrow(/s.?e.?cret|\n/);
   expect(environment).toEqual({ NAME: 'x' });
+});
+
+test.each([
+  ['nothing', 'missing', /ENOENT/],
+  ['itself', '.env', /ELOOP/],
+])('.env that links to %s is refused, as no file is not', (_, target, expected) => {
+  const load = (): unknown => loadEnvironmentFile(KNOWN, {});
+  expect(load()).toBeUndefined();
+  symlinkSync(target, '.env');
+  expect(load).toThrow(StartupError);
+  expect(load).toThrow(expected);
+  expect(load).toThrow(/^\.env cannot be read: .+\. Make it a readable file, or remove it\.$/);
 });
 
 test('unknown names of .env are one warning, with the nearest known name and without values', () => {

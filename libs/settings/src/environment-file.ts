@@ -1,4 +1,4 @@
-import { existsSync, readFileSync } from 'node:fs';
+import { lstatSync, readFileSync } from 'node:fs';
 import { StartupError } from '#errors';
 import { isSlip, nearestName } from '#runtime';
 import type { Environment } from './setting.js';
@@ -32,7 +32,7 @@ const MOST_NAMES = 20;
 export function loadEnvironmentFile(known: readonly string[], environment = process.env): string | undefined {
   // Before the file adds to it: most of it belongs to other programs, so only what is nearly one of ours is told.
   const slips = slipsOf(environment, known);
-  const assignments = existsSync(FILE) ? parse(textOf()) : [];
+  const assignments = exists() ? parse(textOf()) : [];
   const values = new Map(assignments);
   for (const [name, value] of values) environment[name] ??= value;
 
@@ -70,6 +70,15 @@ function list(what: string, names: readonly string[]): string | undefined {
   if (names.length === 0) return undefined;
   const more = names.length > MOST_NAMES ? ` and ${names.length - MOST_NAMES} more` : '';
   return `${what} ${names.slice(0, MOST_NAMES).join(', ')}${more}`;
+}
+
+/** A link to nothing exists, too: its target may be missing by mistake. In a directory that may not be searched, nothing does. */
+function exists(): boolean {
+  try {
+    return lstatSync(FILE, { throwIfNoEntry: false }) !== undefined;
+  } catch {
+    return false;
+  }
 }
 
 function textOf(): string {
