@@ -129,6 +129,18 @@ describe('DATABASE_URL', () => {
     expect(line).toMatch(/^petstore: DATABASE_URL: no server responds at socket \/nowhere\. Start PostgreSQL/);
   });
 
+  testOnce('names no user, and the system has none', async () => {
+    expect(await refusalOf('postgresql://127.0.0.1:PORT/postgres', { USER: '' })).toMatch(
+      /^petstore: DATABASE_URL: it names no user\. Add one to the URI/,
+    );
+  });
+
+  testOnce('has a parameter that pg refuses: the line names no other server', async () => {
+    expect(await refusalOf('postgresql://u@127.0.0.1:PORT/postgres?sslrootcert=/')).toMatch(
+      /^petstore: DATABASE_URL: it cannot be used: EISDIR.*\. Correct its parameters\.$/,
+    );
+  });
+
   testOnce.each(['postgres', 'by_md5', 'by_cleartext'])(
     'has no password of the user %s, who needs one',
     async (user) => {

@@ -111,6 +111,15 @@ test.each([
   // pg 9 will take these modes for weaker ones.
   ['postgresql://h/db?sslmode=require', 'h/db?sslmode=verify-full'],
   ['postgresql://h/db?sslmode=require&uselibpqcompat=true', 'h/db?sslmode=require&uselibpqcompat=true'],
+  // Spellings of pg, one of which it fails on.
+  ['postgresql://h/db?ssl=true', 'h/db?sslmode=verify-full'],
+  ['postgresql://h/db?ssl=false', 'h/db?sslmode=disable'],
+  // pg decodes no reserved characters of a path.
+  ['postgresql://h/a%40b%2Fc%3Ad%25', 'h/a@b/c:d%25'],
+  [
+    'postgresql://h/db?connect_timeout=3&target_session_attrs=any&options=-c%20jit%3Doff',
+    'h/db?connect_timeout=3&target_session_attrs=any&options=-c+jit%3Doff',
+  ],
   // Characters of a password that nothing else can mean.
   ['postgresql://user:a b%c@d%2Fe:f+@h/db', 'user:a%20b%25c%40d%2Fe%3Af+@h/db'],
 ])('DATABASE_URL and DATABASE_REPLICA_URLS may be %s', (url, read) => {
@@ -133,6 +142,14 @@ test.each([
   ['user:1#secret@h/db', 'must have them percent-encoded'],
   ['h/db?sslmode=requre', 'its sslmode must be one of disable, no-verify, '],
   ['h/db?sslmode=allow', 'its sslmode must be one of disable, no-verify, '],
+  ['h/db?ssl=secret', 'its sslmode must be one of disable, no-verify, '],
+  ['h/db?sslmod=require', 'it has a parameter that is not read (did you mean sslmode?)'],
+  ['h/db?sslMode=require', 'it has a parameter that is not read (did you mean sslmode?)'],
+  ['h/db?password=a&secret', 'it has a parameter that is not read; read are user, password, '],
+  ['h/db?require_auth=scram-sha-256', 'it has a parameter that is not read; read are user, password, '],
+  ['h/secret%23', 'pg cannot read a database with ? or # in its name'],
+  ['user:secret%ff@h/db', 'its percent-encoding is not that of UTF-8'],
+  ['h/db?password=secret%ff', 'its percent-encoding is not that of UTF-8'],
 ])('DATABASE_URL must not be postgresql://%s, and the message says why', (rest, expected) => {
   const fault = faultOf({ DATABASE_URL: `postgresql://${rest}` });
   expect(fault).toContain(`Wrong settings: DATABASE_URL must be ${POSTGRESQL}: `);

@@ -47,7 +47,7 @@ export async function checkConnection(config: PostgresConfig): Promise<void> {
 async function checkPrimary(url: string, config: PostgresConfig): Promise<void> {
   const { acquireTimeoutMs, databaseDirectUrl } = config;
   const setting = url === databaseDirectUrl ? 'DATABASE_DIRECT_URL' : 'DATABASE_URL';
-  let client = new pg.Client();
+  let client: pg.Client | undefined;
   try {
     client = new pg.Client({
       connectionString: url,
@@ -64,7 +64,7 @@ async function checkPrimary(url: string, config: PostgresConfig): Promise<void> 
     throw new Fault(`${setting}: ${connectionAdvice(error as Error, client)}`);
   } finally {
     // Waits no longer than for a connection: a full pooler may not respond.
-    await Promise.race([client.end().catch(() => undefined), sleep(acquireTimeoutMs, undefined, { ref: false })]);
+    await Promise.race([client?.end().catch(() => undefined), sleep(acquireTimeoutMs, undefined, { ref: false })]);
   }
 }
 
@@ -83,14 +83,18 @@ function isOfFile({ path, syscall }: NodeJS.ErrnoException): boolean {
  *
  * @param error one of Node, which has a string code, a path and a system call, or of pg, which has an SQLSTATE as its code
  */
-function connectionAdvice(error: NodeJS.ErrnoException, client: pg.Client): string {
+function connectionAdvice(error: NodeJS.ErrnoException, client: pg.Client | undefined): string {
   if (isOfFile(error)) {
     return `its file '${error.path}' cannot be read (${error.code}). Correct its path or rights.`;
   }
   if (error instanceof UnusableDatabase) return error.message;
-  const { user, database, password } = client;
-  const host = client.host.startsWith('/') ? `socket ${client.host}` : `${client.host}:${client.port}`;
   const reason = (error.message || error.code || 'no reason given').split('\n')[0] as string;
+  if (client === undefined) return `it cannot be used: ${reason}. Correct its parameters.`;
+  const { user, database, password } = client;
+  if (!user) {
+    return 'it names no user. Add one to the URI (postgresql://user:password@host:5432/database), or set PGUSER.';
+  }
+  const host = client.host.startsWith('/') ? `socket ${client.host}` : `${client.host}:${client.port}`;
   // pg fails by itself at SCRAM; to PostgreSQL's other methods it sends an empty or wrong one.
   if (!password && (error.code === '28P01' || NO_PASSWORD.test(reason))) {
     return (

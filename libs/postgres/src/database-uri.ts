@@ -1,3 +1,4 @@
+import { nearestName } from '#runtime';
 import { WrongValue } from '#settings';
 
 /** What DATABASE_URL and settings of its kind accept. */
@@ -7,6 +8,25 @@ export const POSTGRESQL_URI = 'a PostgreSQL URI such as postgresql://user:passwo
 const PARTS = /^(postgres(?:ql)?:\/\/)([^/?#]*@)?([^/?#]*)([^?#]*)(\?[^#]*)?(#?)/i;
 
 const SSL_MODES = ['disable', 'no-verify', 'prefer', 'require', 'verify-ca', 'verify-full'];
+
+/** pg's parameter `ssl` as an sslmode. With `ssl=false`, pg would throw in an event handler, which would end the process. */
+const MODE_OF_SSL: Readonly<Record<string, string>> = {
+  true: 'verify-full',
+  1: 'verify-full',
+  false: 'disable',
+  0: 'disable',
+};
+
+/** Parameters that pg reads. */
+const READ = [
+  ...['user', 'password', 'options', 'application_name', 'fallback_application_name', 'client_encoding'],
+  ...['sslmode', 'sslcert', 'sslkey', 'sslrootcert', 'sslnegotiation', 'uselibpqcompat'],
+  ...['statement_timeout', 'lock_timeout', 'idle_in_transaction_session_timeout', 'query_timeout'],
+];
+
+/** Parameters of libpq that pg ignores, and without which a connection leads to the same server and is as safe. */
+const HARMLESS =
+  /^(connect_timeout|keepalives.*|tcp_user_timeout|target_session_attrs|load_balance_hosts|gss.*|krbsrvname|sslsni|sslcompression|channel_binding)$/;
 
 /** Modes of libpq that pg 8 treats as `verify-full`, with a warning that pg 9 will not. */
 const STRICTER_THAN_NAMED = /^(prefer|require|verify-ca)$/;
@@ -27,6 +47,7 @@ export function parseDatabaseUri(text: string): string | undefined {
   const parts = PARTS.exec(text.replace(/%(?![0-9a-f]{2})/gi, '%25'));
   if (parts === null) return undefined;
   const [, scheme = '', user = '', server = '', path = '', query = '', fragment = ''] = parts;
+  if (!isDecodable(user + server + path + query)) throw fault('its percent-encoding is not that of UTF-8');
   const parameters = new URLSearchParams(query);
   if (fragment !== '' || path.includes('@') || [...parameters.keys()].some((key) => key.includes('@'))) {
     throw fault(NOT_ENCODED);
@@ -47,13 +68,38 @@ export function parseDatabaseUri(text: string): string | undefined {
   // Escaped, a directory with slashes and colons is a host, too.
   if (host !== '') url.hostname = encodeURIComponent(host);
   if (port !== '') url.port = port;
-  if (database !== '') url.pathname = `/${encodeURI(database)}`;
+  const name = database || decodeURIComponent(path.slice(1));
+  if (name !== '') url.pathname = `/${encodeURI(name)}`;
+  // As pg decodes it.
+  if (decodeURI(url.pathname.slice(1)) !== name) throw fault('pg cannot read a database with ? or # in its name');
+  const ssl = take('ssl');
+  if (ssl !== '' && !parameters.has('sslmode')) parameters.set('sslmode', MODE_OF_SSL[ssl] ?? ssl);
   const mode = parameters.get('sslmode');
   if (mode !== null && !SSL_MODES.includes(mode)) throw fault(`its sslmode must be one of ${SSL_MODES.join(', ')}`);
   if (STRICTER_THAN_NAMED.test(mode ?? '') && !parameters.has('uselibpqcompat'))
     parameters.set('sslmode', 'verify-full');
+  refuseUnread(parameters);
   url.search = parameters.toString();
   return url.href;
+}
+
+/** Refuses a parameter without effect: with `sslmod=require`, nothing would be encrypted. A wrong name may be part of a password. */
+function refuseUnread(parameters: URLSearchParams): void {
+  for (const name of parameters.keys()) {
+    if (READ.includes(name) || HARMLESS.test(name)) continue;
+    const nearest = nearestName(name, READ);
+    const advice = nearest === undefined ? `; read are ${READ.join(', ')}` : ` (did you mean ${nearest}?)`;
+    throw fault(`it has a parameter that is not read${advice}`);
+  }
+}
+
+function isDecodable(text: string): boolean {
+  try {
+    decodeURIComponent(text);
+    return true;
+  } catch {
+    return false;
+  }
 }
 
 function fault(what: string): WrongValue {
