@@ -8,6 +8,17 @@ export {
 } from './src/application.js';
 export { Config, readSettings } from './src/config.js';
 export { loadEnvironmentFile } from './src/environment-file.js';
-export { choice, flag, integer, limit, milliseconds, optional, parseList, text, WrongValue } from './src/setting.js';
+export {
+  choice,
+  flag,
+  integer,
+  limit,
+  milliseconds,
+  optional,
+  parseList,
+  text,
+  withEscapes,
+  WrongValue,
+} from './src/setting.js';
 export type { Environment, Setting, SettingsOf } from './src/setting.js';
 export { nameProduct, product, type Product } from './src/product.js';

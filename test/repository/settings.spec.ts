@@ -187,6 +187,7 @@ test.each([
   ['REDIS_URL', 'redis://:1/secret@redis.example', 'a Redis URI'],
   ['REDIS_URL', 'redis://:1#secret@redis.example', 'a Redis URI'],
   ['REDIS_URL', 'redis://redis.example/secret', 'a Redis URI'],
+  ['REDIS_URL', 'redis://:secret%ff@redis.example', 'a Redis URI'],
   ['DATA_DIR', '~/secret', 'a path of at most 70 bytes'],
   ['DATA_DIR', '$HOME/secret', 'a path of at most 70 bytes'],
   ['BOOTSTRAP_API_KEY', 'secret'.padEnd(19, '0'), '20 to 255 characters of A-Z a-z 0-9'],
@@ -218,6 +219,10 @@ test('accepted: a Redis with TLS, an own key, several origins, addresses with a 
   const corsOrigins = ['https://app.example.com', 'http://localhost:5173'];
   const stagingBaseUrl = 'http://localhost:8080/store/v1';
   expect(config).toMatchObject({ redisUrl, bootstrapApiKey, corsOrigins, stagingBaseUrl });
+});
+
+test('a % that begins no escape is one of the password, as in DATABASE_URL', () => {
+  expect(readConfig({ REDIS_URL: 'redis://:50%@redis.example' }).redisUrl).toBe('redis://:50%25@redis.example');
 });
 
 test.each([

@@ -1,5 +1,5 @@
 import { nearestName } from '#runtime';
-import { WrongValue } from '#settings';
+import { withEscapes, WrongValue } from '#settings';
 
 /** What DATABASE_URL and settings of its kind accept. */
 export const POSTGRESQL_URI = 'a PostgreSQL URI such as postgresql://user:password@host:5432/database';
@@ -43,11 +43,11 @@ const NOT_ENCODED =
  */
 export function parseDatabaseUri(text: string): string | undefined {
   if (/^\w+\s*=/.test(text)) throw fault('pairs such as host=… are not read');
-  // A % that begins no escape is meant as it stands.
-  const parts = PARTS.exec(text.replace(/%(?![0-9a-f]{2})/gi, '%25'));
+  const escaped = withEscapes(text);
+  if (escaped === undefined) throw fault('its percent-encoding is not that of UTF-8');
+  const parts = PARTS.exec(escaped);
   if (parts === null) return undefined;
   const [, scheme = '', user = '', server = '', path = '', query = '', fragment = ''] = parts;
-  if (!isDecodable(user + server + path + query)) throw fault('its percent-encoding is not that of UTF-8');
   const parameters = new URLSearchParams(query);
   if (fragment !== '' || path.includes('@') || [...parameters.keys()].some((key) => key.includes('@'))) {
     throw fault(NOT_ENCODED);
@@ -90,15 +90,6 @@ function refuseUnread(parameters: URLSearchParams): void {
     const nearest = nearestName(name, READ);
     const advice = nearest === undefined ? `; read are ${READ.join(', ')}` : ` (did you mean ${nearest}?)`;
     throw fault(`it has a parameter that is not read${advice}`);
-  }
-}
-
-function isDecodable(text: string): boolean {
-  try {
-    decodeURIComponent(text);
-    return true;
-  } catch {
-    return false;
   }
 }
 

@@ -6,7 +6,7 @@ import { ApiError, RATE_LIMITED } from '#errors';
 import { Metrics, registerMetric } from '#observability';
 import type { PostgresConfig } from '#postgres';
 import { Clock } from '#runtime';
-import { Config, integer, optional, type SettingsOf } from '#settings';
+import { Config, integer, optional, type SettingsOf, withEscapes } from '#settings';
 import { SharedTokenBuckets } from './shared-token-buckets.js';
 import { TokenBuckets, tokensAfter, WINDOW_MS } from './token-buckets.js';
 
@@ -32,10 +32,10 @@ export const RATE_LIMIT_SETTINGS = {
 
 /** Another path than the number of a database comes from a password with / that is not percent-encoded. */
 function parseRedisUri(text: string): string | undefined {
-  const { hostname, pathname, hash } = URL.canParse(text) ? new URL(text) : { hostname: '', pathname: '', hash: '' };
-  return /^rediss?:/i.test(text) && hostname !== '' && hash === '' && /^(\/\d{0,9})?$/.test(pathname)
-    ? text
-    : undefined;
+  // ioredis throws at an escape that is not UTF-8.
+  const uri = withEscapes(text) ?? '';
+  const { hostname, pathname, hash } = URL.canParse(uri) ? new URL(uri) : { hostname: '', pathname: '', hash: '' };
+  return /^rediss?:/i.test(uri) && hostname !== '' && hash === '' && /^(\/\d{0,9})?$/.test(pathname) ? uri : undefined;
 }
 
 /**

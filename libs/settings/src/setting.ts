@@ -112,3 +112,14 @@ export function parseList(parse: (item: string) => string | undefined): (text: s
     return values.length === items.length ? values : undefined;
   };
 }
+
+/** A URI in which each % that begins no escape is escaped, because it is meant as it stands; undefined if an escape is not UTF-8. */
+export function withEscapes(uri: string): string | undefined {
+  const escaped = uri.replace(/%(?![0-9a-f]{2})/gi, '%25');
+  try {
+    decodeURIComponent(escaped);
+    return escaped;
+  } catch {
+    return undefined;
+  }
+}
