@@ -24,6 +24,9 @@ export interface ServiceCommand {
 /** The trailer field with the `ServiceEnd`, as percent-encoded JSON. */
 export const END_FIELD = 'petstore-end';
 
+/** Largest header section in bytes, of the request and of its answer: a command line of 2 MiB, the limit of Linux, percent-encoded. */
+export const MAX_HEADER_BYTES = 32 * 1_024 * 1_024;
+
 /** The first words of the commands that the service runs while it has the embedded database; `export` asks it itself. */
 const IN_SERVICE = new Set<string | undefined>(['deprecations', 'keys', 'seed']);
 
@@ -100,7 +103,8 @@ export async function runInService(
     // A process that serves no commands hangs up.
     if (!isClosed(socket)) {
       const path = `/${encodeURIComponent(JSON.stringify(command))}`;
-      const sent = request({ createConnection: () => socket, method: 'POST', path });
+      const options = { createConnection: () => socket, method: 'POST', path, maxHeaderSize: MAX_HEADER_BYTES };
+      const sent = request(options);
       sent.flushHeaders();
       const answer = once(sent, 'response') as Promise<IncomingMessage[]>;
       const [response] = await answer.catch(() => []);
@@ -129,5 +133,7 @@ async function readAnswer(
   } catch (error) {
     throw response.errored === error ? new StartupError('The service ended before the command.') : error;
   }
-  return JSON.parse(decodeURIComponent(response.trailers[END_FIELD] ?? '')) as ServiceEnd;
+  const end = response.trailers[END_FIELD];
+  if (end === undefined) throw new StartupError('The service did not run the command.');
+  return JSON.parse(decodeURIComponent(end)) as ServiceEnd;
 }

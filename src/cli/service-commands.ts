@@ -11,7 +11,7 @@ import { OpenApiDocument } from '#openapi';
 import type { ServiceDataSource } from '#postgres';
 import { Application } from '#settings';
 import type { CommandContext } from './context.js';
-import { END_FIELD, type ServiceCommand, type ServiceEnd } from './service-client.js';
+import { END_FIELD, MAX_HEADER_BYTES, type ServiceCommand, type ServiceEnd } from './service-client.js';
 import { allScopes } from './without-service.js';
 
 /** Longest time in ms until the request has arrived, and for its last output to be read. */
@@ -30,7 +30,7 @@ export class ServiceCommands {
   constructor(private readonly app: INestApplication) {
     this.engine = app.get<ServiceDataSource>(DataSource).engine;
     // The body of a request, its confirmations, ends with the command.
-    const server = createServer({ requestTimeout: 0 }, (request, response) => {
+    const server = createServer({ requestTimeout: 0, maxHeaderSize: MAX_HEADER_BYTES }, (request, response) => {
       const run = this.run(request, response)
         .catch(() => void response.destroy())
         .finally(() => this.running.delete(run));

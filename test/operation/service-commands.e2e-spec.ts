@@ -196,6 +196,16 @@ test('deprecations report exits with the code that says whether a removal is saf
   expect([code, stdout, stderr]).toEqual([2, expect.stringMatching(/^getPet \(GET \/pets\/\{petId\}\), /), '']);
 });
 
+test('a command line, or a line of standard input, may be longer than the header section of a usual request', async () => {
+  const long = '"'.repeat(100_000);
+  const { code, stderr } = await petstore('keys', 'revoke', '1', '--reason', long);
+  expect([code, stderr]).toEqual([1, 'petstore: A reason has at most 500 characters\n']);
+  const named = await bash('petstore keys show -', '"a"'.repeat(1_365));
+  expect([named.code, named.stderr]).toEqual([1, expect.stringMatching(/^petstore: No API key [^\n]+\n$/)]);
+  const repeated = await petstore('seed', '--count', long);
+  expect([repeated.code, repeated.stderr]).toEqual([1, expect.stringContaining(`argument '${long}' is invalid`)]);
+});
+
 test('a failure is one line on standard error and exit code 1, as without the service', async () => {
   expect(await petstore('keys', 'show', '999999')).toEqual({
     code: 1,
