@@ -24,7 +24,8 @@ const FETCH_ROWS = 500;
 
 /**
  * Settings for texts of values that every PostgreSQL server reads alike, without time limits: a reader that pauses would end
- * the transaction. The collation matters: in a Turkish database `lower` turns IntervalStyle into ıntervalstyle. With `row_security` off, PostgreSQL refuses to read a table of which it would hide rows.
+ * the transaction. With `row_security` off, PostgreSQL refuses to read a table of which it would hide rows. The collation
+ * matters: in a Turkish database `lower` turns IntervalStyle into ıntervalstyle.
  */
 const SETTINGS = `${EXACT}
   SELECT set_config(name, value, true) FROM pg_settings JOIN (VALUES
