@@ -1,5 +1,6 @@
 import cluster from 'node:cluster';
 import { API_KEY_SETTINGS } from '#api-keys';
+import { MAX_ENGINE_FILES } from '#embedded-postgres';
 import { connectionsBeside, DRAIN_SETTINGS, REQUEST_LOG_SETTINGS, SERVER_SETTINGS } from '#http';
 import { BODY_SETTINGS } from '#input';
 import { LOG_SETTINGS } from '#observability';
@@ -85,9 +86,10 @@ export function loadEnvironmentFile(): void {
  */
 export function readConfig(environment?: Environment): ServiceConfig {
   const settings = readSettings(SETTINGS, environment);
-  const { databasePoolSize, databaseReplicaUrls, maxConnections, port, productionBaseUrl } = settings;
+  const { databasePoolSize, databaseReplicaUrls, databaseUrl, maxConnections, port, productionBaseUrl } = settings;
+  const ofDatabase = databaseUrl === undefined ? MAX_ENGINE_FILES : databasePoolSize * (1 + databaseReplicaUrls.length);
   const others = {
-    maxConnections: connectionsBeside(databasePoolSize * (1 + databaseReplicaUrls.length), maxConnections),
+    maxConnections: connectionsBeside(ofDatabase, maxConnections),
     publicBaseUrl: productionBaseUrl ?? `http://localhost:${port || 3000}/v1`,
   };
   return Object.freeze(Object.assign(new Config(), settings, others));

@@ -3,6 +3,7 @@ import { join } from 'node:path';
 import { Controller, Module, Post } from '@nestjs/common';
 import { DataSource } from 'typeorm';
 import { Public } from '#api-keys';
+import { MAX_ENGINE_FILES } from '#embedded-postgres';
 import { StartupError } from '#errors';
 import { Database } from '#postgres';
 import { readConfig } from '../../src/settings.js';
@@ -114,6 +115,14 @@ test('the engine has the major version that databases are compared with', async 
   const dataSource = await open();
   expect(await dataSource.query('SHOW server_version')).toEqual([
     { server_version: expect.stringMatching(/^18\./) as string },
+  ]);
+  await dataSource.destroy();
+});
+
+test('the engine opens no more files than connections leave room for', async () => {
+  const dataSource = await open();
+  expect(await dataSource.query('SHOW max_files_per_process')).toEqual([
+    { max_files_per_process: String(MAX_ENGINE_FILES) },
   ]);
   await dataSource.destroy();
 });

@@ -22,6 +22,9 @@ const DRAFT_PREFIX = 'initdb-';
  */
 const MAX_STACK_DEPTH_KB = 200;
 
+/** Most files that the engine has open: those of tables and indices in use. PostgreSQL's default is 1000. */
+export const MAX_ENGINE_FILES = 200;
+
 /** Number of crashes in a row after which the engine is not opened again. */
 const MAX_CRASHES = 10;
 
@@ -144,7 +147,8 @@ async function openCluster(dataDir: string, mayInitialise: boolean): Promise<PGl
     if (mayInitialise && !(await isCluster(cluster))) await initialise(dataDir, cluster);
     else await prepareCluster(cluster);
     const { PGlite } = await import('@electric-sql/pglite');
-    const startParams = [...PGlite.defaultStartParams, '-c', `max_stack_depth=${MAX_STACK_DEPTH_KB}kB`];
+    const limits = [`max_stack_depth=${MAX_STACK_DEPTH_KB}kB`, `max_files_per_process=${MAX_ENGINE_FILES}`];
+    const startParams = [...PGlite.defaultStartParams, ...limits.flatMap((limit) => ['-c', limit])];
     const engine = await PGlite.create({ dataDir: cluster, startParams });
     surfaceCrashes(engine);
     return engine;

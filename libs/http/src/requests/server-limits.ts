@@ -33,7 +33,7 @@ const OTHER_OPEN_FILES = 100;
 /** The limit of open files of this process; Infinity without a limit. Read once, because it takes 7 ms. */
 const OPEN_FILES_LIMIT = openFilesLimit();
 
-/** At most `most` connections, and no more than open files are left beside connections of the database. */
+/** At most `most` connections, and no more than open files are left beside the database's: connections or files. */
 export function connectionsBeside(ofDatabase: number, most: number, openFiles = OPEN_FILES_LIMIT): number {
   return Math.max(1, Math.min(most, openFiles - ofDatabase - OTHER_OPEN_FILES));
 }
