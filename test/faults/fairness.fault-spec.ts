@@ -37,6 +37,7 @@ const LARGE_PETS = 750;
 const API_KEY = 'bootstrap-key-of-the-fault-tests';
 /** Clients whose load must not end at their rate limit, one after the other. */
 const FLOODING_CLIENTS = 6;
+const SCOPES = 'pets:read,pets:write,metrics:read';
 
 const ORDINARY_PATHS = ['/v1/pets', '/v1/pets/7', '/v1/pets?status=available&limit=10', '/v1/pets/1999'];
 
@@ -100,6 +101,12 @@ const FLOODS: Readonly<Record<string, Flood>> = {
     isOneKeyEach: true,
     awaited: '401',
   },
+  '1,500 connections with health checks': {
+    connections: 1_500,
+    head: () => 'GET /health/live HTTP/1.1\r\nHost: x\r\n',
+    awaited: '200',
+  },
+  scrapes: { connections: 32, head: GET('/metrics'), awaited: '200' },
   'a limited client that does not stop': {
     connections: 32,
     head: GET('/v1/pets?limit=1'),
@@ -153,7 +160,7 @@ async function prepare(engine: 'postgresql' | 'embedded'): Promise<Prepared> {
   const clients = Array.from({ length: FLOODING_CLIENTS }, (_, index) => `flood-${index}`);
   const [, ...keys] = await Promise.all([
     petstore(settings, 'seed', '--count', String(PETS)),
-    ...clients.map((client) => petstore(settings, 'keys', 'create', '--client', client, '--quiet')),
+    ...clients.map((client) => petstore(settings, 'keys', 'create', '--client', client, '--scopes', SCOPES, '--quiet')),
   ]);
   await addLargePets(origin, keys.at(-1) as string);
   await service.stop('SIGTERM');

@@ -264,8 +264,12 @@ export class Connections {
   }
 
   private begin(request: Request, begin: () => void): void {
-    if (this.turns.mayBegin() || isExempt(request)) begin();
-    else this.turns.wait(this.clientOf(request), () => request.socket.destroyed || begin());
+    if (this.turns.mayBegin()) {
+      begin();
+    } else {
+      const client = this.clientOf(request) ?? (isExempt(request) ? 'probes' : undefined);
+      this.turns.wait(client, () => request.socket.destroyed || begin());
+    }
   }
 
   private proceed(socket: Socket, connection: Connection): void {

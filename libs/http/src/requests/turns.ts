@@ -3,6 +3,9 @@ import { TURN_MS } from './server-limits.js';
 /** A client by its id; undefined for all requests together whose API key is not known yet, or that need none. */
 export type ClientId = bigint | undefined;
 
+/** Those that take turns: the clients, and as one more, the health checks and scrapes without a known key. */
+export type TurnTaker = ClientId | 'probes';
+
 /**
  * Bounds the work that begins in one turn of the event loop: what comes later than TURN_MS waits for the next turns, in which the
  * clients take turns. So a client waits for one piece of work of each other client, however many these have. Work that nobody
@@ -12,7 +15,7 @@ export type ClientId = bigint | undefined;
  */
 export class Turns {
   /** The work that waits, by client. The first client is next. */
-  private readonly queues = new Map<ClientId, (() => void)[]>();
+  private readonly queues = new Map<TurnTaker, (() => void)[]>();
   private hasBegun = false;
   /** When the time of this turn is used up, by `performance.now()`. */
   private endsAt = 0;
@@ -25,7 +28,7 @@ export class Turns {
   }
 
   /** Calls `work`, which must not throw, when it is the client's turn. */
-  wait(client: ClientId, work: () => void): void {
+  wait(client: TurnTaker, work: () => void): void {
     const queue = this.queues.get(client);
     if (queue === undefined) this.queues.set(client, [work]);
     else queue.push(work);
