@@ -223,7 +223,11 @@ describe('import', () => {
     expect(await refusalOf(gzipSync(own))).toBe(
       'petstore: The export is compressed. Unpack it, with gunzip. Nothing was imported.\n',
     );
-    expect(await refusalOf(Buffer.from(own, 'utf16le'))).toMatch(/^petstore: The export is UTF-16, /);
+    for (const text of [own, `\ufeff${own}`]) {
+      expect(await refusalOf(Buffer.from(text, 'utf16le'))).toMatch(/^petstore: The export is UTF-16, /);
+      expect(await refusalOf(Buffer.from(text, 'utf16le').swap16())).toMatch(/^petstore: The export is UTF-16, /);
+    }
+    expect(await refusalOf('PGDMP\x01\x0f\0\x04\x08')).toMatch(/^petstore: The export is damaged: it does not begin /);
     const older = own.replace(header, header.replace('format 2, ', '')).replace(/-- sha256 .*\n$/, '');
     await writeFile(file, `${older}-- sha256 ${createHash('sha256').update(older).digest('hex')}\n`);
     expect(await petstore(database, 'import', '--from', file)).toEqual({

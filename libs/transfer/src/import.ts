@@ -131,8 +131,10 @@ function refuseUnlessBegin(line: string): void {
     : /^\{"[\w-]+-export":(\d+),/.exec(line)?.[1];
   if (format === undefined) {
     if (line.startsWith('\x1f')) throw refused('The export is compressed. Unpack it, with gunzip.');
-    if (/[^\0]\0/.test(line))
+    // Read as UTF-8, UTF-16 has a NUL for every other byte, and perhaps a byte order mark that is no UTF-8.
+    if (line.includes('\0') && line.replace(/[\0\ufffd]/g, '').startsWith(exportHeader())) {
       throw refused('The export is UTF-16, as > of Windows PowerShell writes it. Use --to <file>.');
+    }
     throw damaged('it does not begin as export begins it');
   }
   if (Number(format) === EXPORT_FORMAT) return;
