@@ -46,7 +46,8 @@ describe('.env', () => {
     for (const program of [undefined, [CLI, 'keys', 'list']]) {
       const line = await services.refusal({}, program);
       expect(line).toBe(
-        'petstore: .env cannot be read: it is UTF-16, as > of Windows PowerShell writes it. Save it as UTF-8.',
+        'petstore: .env cannot be read: it is UTF-16, as > of Windows PowerShell writes it, or damaged: it has bytes that are 0. ' +
+          'Save it as UTF-8.',
       );
     }
   });

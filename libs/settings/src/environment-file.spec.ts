@@ -69,6 +69,7 @@ test.each([
   ],
   ['UTF-16, big-endian', Buffer.from('\uFEFFPORT=secret', 'utf16le').swap16(), /it is UTF-16.*\. Save it as UTF-8\.$/],
   ['UTF-16 without mark', Buffer.from('PORT=secret\n', 'utf16le'), /it is UTF-16.*\. Save it as UTF-8\.$/],
+  ['zeros, as after a crash', Buffer.alloc(100), /it is UTF-16.* or damaged: it has bytes that are 0\. /],
   ['Latin-1', Buffer.from('PORT=sécret', 'latin1'), /^\.env cannot be read: it is not UTF-8\. Save it as UTF-8\.$/],
   ['no assignment', '\n# x\nPORT secret', /^\.env cannot be read: line 3 is no assignment\. Write NAME=value, /],
   ['a colon', 'DATABASE_URL: secret\nPORT=1', /: line 1 is no assignment\./],

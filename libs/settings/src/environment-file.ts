@@ -89,7 +89,11 @@ function textOf(): string {
     throw unreadable(`${(error as Error).message}. Make it a readable file, or remove it.`);
   }
   // Also without a byte order mark: each ASCII character of UTF-16 has a byte that is 0.
-  if (bytes.includes(0)) throw unreadable('it is UTF-16, as > of Windows PowerShell writes it. Save it as UTF-8.');
+  if (bytes.includes(0)) {
+    throw unreadable(
+      'it is UTF-16, as > of Windows PowerShell writes it, or damaged: it has bytes that are 0. Save it as UTF-8.',
+    );
+  }
   try {
     // Takes a byte order mark away.
     return new TextDecoder('utf-8', { fatal: true }).decode(bytes).replace(/\r\n?/g, '\n');
