@@ -171,6 +171,17 @@ test.each(VARIABLES)('$name is refused in quotes, which Docker and Kubernetes ke
   }
 });
 
+test.each(VARIABLES)(
+  '$name is refused with a line feed or a tab inside, which URLs would be read without',
+  ({ name }) => {
+    for (const character of ['\n', '\t', '\x1b']) {
+      expect(faultOf({ DATABASE_URL, [name]: `sec${character}ret` })).toBe(
+        `Wrong settings: ${name} must be without tabs, line feeds and other control characters. .env.example describes every setting.`,
+      );
+    }
+  },
+);
+
 const POSTGRESQL = 'a PostgreSQL URI such as postgresql://user:password@host:5432/database';
 
 test.each([
