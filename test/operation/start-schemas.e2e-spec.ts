@@ -142,6 +142,17 @@ testOnce('a table schema_migration of another application', async () => {
   await expectRefusals(database, /^petstore: The database has a table schema_migration of another application\. Set /);
 });
 
+testOnce('a search_path of which no schema exists', async () => {
+  const database = await databaseOf(
+    createTestDatabase(),
+    `DO $$BEGIN EXECUTE format('ALTER DATABASE %I SET search_path = nowhere', current_database()); END$$`,
+  );
+  await expectRefusals(
+    database,
+    /^petstore: No schema of the search_path exists, .+: ALTER ROLE … SET search_path TO /,
+  );
+});
+
 testOnce('another application with the same table of migrations', async () => {
   const database = await databaseOf(createEmptyTestDatabase(), HISTORY, record('CreateShop1700000000000', false));
   await expectRefusals(

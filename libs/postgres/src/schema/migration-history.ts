@@ -23,9 +23,10 @@ export interface MigrationStatus {
   readonly backwardCompatible: boolean;
 }
 
-/** Whether the history of migrations exists, and has our columns. */
+/** Whether the history of migrations exists, and has our columns; `nowhere` without a schema in which it could. */
 const HISTORY = `${EXACT}
-  SELECT CASE WHEN history IS NULL THEN 'missing' WHEN 5 = (
+  SELECT CASE WHEN history IS NULL AND current_schema() IS NULL THEN 'nowhere'
+    WHEN history IS NULL THEN 'missing' WHEN 5 = (
     SELECT count(*) FROM pg_attribute WHERE attrelid = history AND NOT attisdropped
     AND attname IN ('id', 'timestamp', 'name', 'applied_at', 'backward_compatible')) THEN 'ours' ELSE 'foreign' END AS state
   FROM (SELECT to_regclass('schema_migration') AS history) search`;
@@ -34,7 +35,7 @@ const HISTORY = `${EXACT}
  * Every migration of this version and of the database, oldest first.
  *
  * @param own the connection to use, if the caller has one
- * @throws StartupError when another application's table has the name of the history
+ * @throws StartupError when another application's table has the name of the history, or no schema of the search_path exists
  */
 export async function migrationStatus(dataSource: DataSource, own?: QueryRunner): Promise<MigrationStatus[]> {
   const queryRunner = own ?? dataSource.createQueryRunner('master');
@@ -119,7 +120,13 @@ export async function appliedMigrations(
 ): Promise<Map<string, Omit<MigrationStatus, 'isKnown'>>> {
   // Structured results: these read for certain (see `ServiceQueryRunner`).
   const { records: found } = await queryRunner.query(HISTORY, [], true);
-  const [{ state }] = found as [{ state: 'missing' | 'foreign' | 'ours' }];
+  const [{ state }] = found as [{ state: 'nowhere' | 'missing' | 'foreign' | 'ours' }];
+  if (state === 'nowhere') {
+    throw new StartupError(
+      'No schema of the search_path exists, or the user of DATABASE_URL may use none. Set the search_path of that user ' +
+        'to one: ALTER ROLE … SET search_path TO public',
+    );
+  }
   if (state === 'missing') return new Map();
   if (state === 'foreign') {
     throw new StartupError(
