@@ -87,6 +87,13 @@ class TestStoredController {
     return this.store('real', size);
   }
 
+  @Post('reasons')
+  @HttpCode(200)
+  addReason(@Body() { text }: Detail): Promise<unknown> {
+    const statement = 'INSERT INTO visit (pet_id, reason, weight_kg) VALUES (1, $1, 1) RETURNING char_length(reason)';
+    return this.database.write({ name: '', text: statement }, [text === 'own' ? 'a'.repeat(201) : text]);
+  }
+
   @Post('times')
   @HttpCode(200)
   addTime(@Body() { at }: Note): Promise<unknown> {
@@ -297,6 +304,20 @@ test.each([
   ['timestamptz', '{"value":"2026-01-01 00:00+99"}'],
 ])('400: a value that PostgreSQL quotes, as %s %s', async (type, body) => {
   expect(await post(`member/${type}`, body)).toBe('400 validation_failed: value must be a value that can be stored');
+});
+
+test('400: a text that is too long for its column, and a number with too many digits', async () => {
+  const reason = (text: string): Promise<string> => post('reasons', JSON.stringify({ other: 'a', text }));
+  expect(await reason('\u{1f415}'.repeat(200))).toBe('200 [[200]]');
+  expect(await reason('\u{1f415}'.repeat(201))).toBe(
+    '400 validation_failed: text must not have more than 200 characters',
+  );
+  expect(await reason('own')).toMatch(/^500 /);
+  const price = (value: unknown): Promise<string> => post('member/numeric(5,2)', JSON.stringify({ other: 7, value }));
+  expect(await price(-999.994)).toBe('200 [["-999.99"]]');
+  for (const value of [-999.996, 1e40, '1000']) {
+    expect(await price(value)).toBe('400 validation_failed: value must have at most 3 digits before the decimal point');
+  }
 });
 
 test.each(['{"at":"x"}', '{"at":8640000000000001}', '{"at":-8640000000000000}', '{"meta":1,"at":-210866803200001}'])(

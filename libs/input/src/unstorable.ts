@@ -42,12 +42,13 @@ export function refusedInputOf(error: unknown, request: Request): ApiError | und
   const isQuoted = (value: unknown): boolean =>
     typeof value === 'number'
       ? quoted !== '' && Number(quoted) === value
-      : typeof value === 'string' && value.trim() === quoted;
+      : (typeof value === 'string' || typeof value === 'bigint') && String(value).trim() === quoted;
+  const exceeds = boundOf(error as Error & { code: string; detail?: string });
   const finder: Finder = (value) => {
     if (OF_TEXTS.includes(code) && faultOf(value) !== undefined) return faultOf(value);
     return OF_VALUES.test(code) && quoted !== undefined && isQuoted(value)
       ? 'must be a value that can be stored'
-      : undefined;
+      : exceeds(value);
   };
   const { body, file, files, query, params, headers } = request as unknown as Readonly<Record<string, unknown>>;
   const sources = [
@@ -63,6 +64,25 @@ export function refusedInputOf(error: unknown, request: Request): ApiError | und
     if (clause !== undefined) return new ApiError(definition, clause, {}, { cause: error });
   }
   return undefined;
+}
+
+/**
+ * Finds a value that exceeds the length of a text or the digits of a numeric. PostgreSQL does not quote such a value, but says the
+ * bound, in any language.
+ */
+function boundOf({ code, message, detail }: Error & { code: string; detail?: string }): Finder {
+  if (code === '22001') {
+    const most = Number(/\((\d+)\)/.exec(message)?.[1]);
+    return (value) =>
+      typeof value === 'string' && [...value].length > most ? `must not have more than ${most} characters` : undefined;
+  }
+  const [, scale, , digits] = (code === '22003' && detail?.match(/-?\d+/g)?.map(Number)) || [];
+  if (scale === undefined || digits === undefined) return () => undefined;
+  return (value) => {
+    const isNumber = typeof value === 'number' || typeof value === 'bigint' || typeof value === 'string';
+    const rounded = isNumber ? Math.abs(Number(value)) + 10 ** -scale / 2 : 0;
+    return rounded >= 10 ** digits ? `must have at most ${digits} digits before the decimal point` : undefined;
+  };
 }
 
 /** NaN and invalid dates are what a conversion, such as `@Type(() => Date)`, has made of something else. */
