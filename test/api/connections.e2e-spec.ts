@@ -44,6 +44,12 @@ const LIVE = 'GET /health/live HTTP/1.1\r\nHost: x\r\n';
 const SLOW = 'GET /v1/test-slow HTTP/1.1\r\nHost: x\r\n\r\n';
 const BROKEN_CHUNK = 'Transfer-Encoding: chunked\r\n\r\nnot-hex\r\n';
 
+/** A text as a chunked body (RFC 9112, section 7.1). */
+function inChunks(text: string, size: number): string {
+  const chunks = text.match(new RegExp(`[^]{1,${size}}`, 'g')) as string[];
+  return `${chunks.map((chunk) => `${chunk.length.toString(16)}\r\n${chunk}\r\n`).join('')}0\r\n\r\n`;
+}
+
 /** Statuses of the responses in a text, in their order. */
 const statuses = (text: string): number[] =>
   [...text.matchAll(/HTTP\/1\.1 (\d{3}) /g)].map(([, status]) => Number(status));
@@ -223,6 +229,8 @@ describe('an error in a body is the response to its request', () => {
     ['400', 'bad_request', () => BROKEN_CHUNK],
     ['400', 'bad_request', () => `Transfer-Encoding: chunked\r\n\r\n5\r\n{"nam\r\nnot-hex\r\n`],
     ['413', 'body_too_large', () => `Transfer-Encoding: chunked\r\n\r\n1;${'x'.repeat(20_000)}\r\n`],
+    ['413', 'body_too_large', () => `Transfer-Encoding: chunked\r\n\r\n${inChunks(PET.padEnd(1_100), 1)}`],
+    ['413', 'body_too_large', () => `Transfer-Encoding: chunked\r\n\r\n${inChunks(PET.padEnd(60_000), 8)}`],
   ])('%s %s, with the request id of its client, in one line of the log', async (status, code, body) => {
     const id = `body-${status}-${Math.random().toString(36).slice(2)}`;
     const answer = await sendSegments(`${post}X-Request-Id: ${id}\r\n${body()}`);
@@ -233,6 +241,16 @@ describe('an error in a body is the response to its request', () => {
     await sleep(50);
     const lines = app.log.requests.filter(({ requestId }) => requestId === id);
     expect(lines).toEqual([expect.objectContaining({ status: Number(status), code, operation: 'createPet' })]);
+  });
+
+  test('a body in small chunks is read, if they are few or have 32 bytes on average', async () => {
+    for (const body of [inChunks(PET.padEnd(1_000), 1), inChunks(PET.padEnd(60_000), 32)]) {
+      const segments = [
+        `${post}Connection: close\r\nTransfer-Encoding: chunked\r\n\r\n${body.slice(0, 5_000)}`,
+        body.slice(5_000),
+      ];
+      expect(statuses(await sendSegments(...segments))).toEqual([201]);
+    }
   });
 
   test('401 comes first, and an invalid body that is not read breaks no response', async () => {

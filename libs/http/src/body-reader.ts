@@ -13,14 +13,17 @@ import {
   VALIDATION_FAILED,
 } from '#errors';
 import { type JsonLimits, readJson } from '#json';
+import { SMALL_CHUNKS } from './connections/parser-errors.js';
 import { announcesBody } from './requests/request-checks.js';
 import type { RequestsInFlight } from './requests/requests-in-flight.js';
 import {
   CHUNK_COST,
+  FREE_CHUNKS,
   LARGE_BODY_BYTES,
   MAX_BYTES_OF_BODIES,
   MAX_FORM_BYTES,
   placesKept,
+  SMALL_CHUNK_BYTES,
 } from './requests/server-limits.js';
 import type { ClientId, Turns } from './requests/turns.js';
 
@@ -275,5 +278,24 @@ export function continueWhenRead(request: Request, response: Response): void {
       response.writeContinue();
     }
     IncomingMessage.prototype._read.call(this, size);
+  };
+}
+
+/**
+ * Refuses a chunked body with too many small chunks, as an error of the parser: `refuse` is called once, and nothing more is read.
+ * Node reads all that has arrived without a pause, and takes nearly as long for a chunk of one byte as for one of a KiB.
+ */
+export function limitChunks(request: Request, refuse: (error: Error) => void): void {
+  let [chunks, bytes, isOver] = [0, 0, false];
+  request.push = function (chunk: Buffer | null, encoding) {
+    bytes += chunk?.length ?? 0;
+    if (chunk !== null && !isOver && ++chunks > FREE_CHUNKS + bytes / SMALL_CHUNK_BYTES) {
+      isOver = true;
+      this._read = this.socket._read = () => undefined;
+      this.socket.pause();
+      refuse(Object.assign(new Error('The chunks of a body are too small.'), { code: SMALL_CHUNKS }));
+    }
+    // With false, Node's parser stops reading the connection until `_read`.
+    return !isOver && IncomingMessage.prototype.push.call(this, chunk, encoding);
   };
 }

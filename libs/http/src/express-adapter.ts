@@ -5,7 +5,7 @@ import { type Server, ServerResponse } from 'node:http';
 import { ApiError, BAD_REQUEST, EXPECTATION_FAILED, ROUTE_NOT_FOUND, toApiError } from '#errors';
 import { useFirst } from '#internals';
 import { activeTrace } from '#runtime';
-import { BodyReader, continueWhenRead } from './body-reader.js';
+import { BodyReader, continueWhenRead, limitChunks } from './body-reader.js';
 import { Connections } from './connections/connections.js';
 import { Drain } from './connections/drain.js';
 import { answerParserErrors } from './connections/parser-errors.js';
@@ -177,7 +177,12 @@ export class PlatformExpressAdapter extends ExpressAdapter {
       refused: (error, requestId) => this.observer?.refused(error, requestId),
     });
     for (const event of ['request', 'checkContinue', 'checkExpectation']) {
-      server.on(event, (request: Request, response: Response) => this.enter(event, request, response));
+      server.on(event, (request: Request, response: Response) => {
+        if (request.headers['transfer-encoding'] !== undefined) {
+          limitChunks(request, (error) => server.emit('clientError', error, request.socket));
+        }
+        this.enter(event, request, response);
+      });
     }
   }
 

@@ -12,7 +12,7 @@ import {
 import { answeringOn, type Connections } from './connections.js';
 import { REQUEST_ID_HEADER, requestIdFrom } from '../requests/request-context.js';
 import { UNSUPPORTED_VERSION } from '../requests/request-checks.js';
-import { MAX_HEADER_BYTES } from '../requests/server-limits.js';
+import { FREE_CHUNKS, MAX_HEADER_BYTES, SMALL_CHUNK_BYTES } from '../requests/server-limits.js';
 
 /** An error of the socket or of Node's parser. */
 interface ParserError extends NodeJS.ErrnoException {
@@ -68,12 +68,19 @@ function isUnanswerable(request: Request, { code }: NodeJS.ErrnoException, socke
   return request.context.isOver || (code === 'HPE_INVALID_EOF_STATE' && answeringOn(socket)?.req === request);
 }
 
+/** The code of an error beside those of the parser: a body has too many small chunks. */
+export const SMALL_CHUNKS = 'SMALL_CHUNKS';
+
 /** By the code of Node's error. Other errors of the parser are BAD_REQUEST. */
 const ERRORS: Readonly<Record<string, [ErrorDefinition, string]>> = {
   ERR_HTTP_REQUEST_TIMEOUT: [REQUEST_TIMEOUT, REQUEST_TIMEOUT.message],
   HPE_HEADER_OVERFLOW: [HEADERS_TOO_LARGE, `The header section must not be larger than ${MAX_HEADER_BYTES} bytes.`],
   HPE_INVALID_VERSION: [BAD_REQUEST, UNSUPPORTED_VERSION],
   HPE_CHUNK_EXTENSIONS_OVERFLOW: [BODY_TOO_LARGE, 'The chunk extensions of the body are too large.'],
+  [SMALL_CHUNKS]: [
+    BODY_TOO_LARGE,
+    `The body has more than ${FREE_CHUNKS} chunks, of less than ${SMALL_CHUNK_BYTES} bytes on average. Send larger ones.`,
+  ],
 };
 
 /** Has the code HPE_INVALID_VERSION, although the version is a known one: the line does not end with CR LF. */
