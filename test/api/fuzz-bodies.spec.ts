@@ -76,8 +76,8 @@ const DEAR: Record<string, [piece: (index: number) => string, cost: number]> = {
     29 * 3 + 1,
   ],
   'objects with an integer of 17 digits': [(index) => `{"":${90071992547409930n + BigInt(index)}}`, 5],
-  'objects of a name each with an exponent': [(index) => `{"${index.toString(36)}":1e16}`, 5],
-  'integers with an exponent': [() => '1e1', 2],
+  'objects of a name each with an exponent': [(index) => `{"${index.toString(36)}":1e16}`, 6],
+  'integers with an exponent': [() => '1e1', 3],
   'objects of falling integers': [(index) => `{"${4_000_000_000 - 7 * index}":0}`, 4],
   'empty objects': [() => '{}', 2],
 };
@@ -88,7 +88,7 @@ const DEAR_MEMBERS: typeof DEAR = {
   'names whose hashes are equal in a small table': [(index) => `"${8192 * (index + 61)}":1`, 2],
   'distinct names': [(index) => `"${index.toString(36)}":0`, 2],
   'CJK names': [(index) => `"${String.fromCharCode(0x4e00 + index)}":0`, 2],
-  'names with an exponent': [(index) => `"${index.toString(36)}":1e1`, 3],
+  'names with an exponent': [(index) => `"${index.toString(36)}":1e1`, 4],
 };
 
 /** A body with as many pieces as are taken, if they fit; `twice` names a member twice behind them. */

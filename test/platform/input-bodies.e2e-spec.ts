@@ -374,7 +374,9 @@ describe('request.body is what JSON.parse gives', () => {
 });
 
 describe('limits of a body', () => {
-  const TOO_MANY = '400 The body has more than 11000 values and member names (objects and long numbers count twice).';
+  const TOO_MANY =
+    '400 The body has more than 11000 values and member names (objects and long numbers count twice, ' +
+    'numbers with an exponent three times).';
 
   test('400 body_too_complex names the limit', async () => {
     const ones = (count: number): string => `[${Array.from({ length: count }, () => '1').join()}]`;

@@ -87,7 +87,8 @@ export const BODY_TOO_COMPLEX = defineError(
   'body_too_complex',
   400,
   'The body nests too deeply, or has too many values and member names; the message names the limit.',
-  'The body has more than 11000 values and member names (objects and long numbers count twice).',
+  'The body has more than 11000 values and member names (objects and long numbers count twice, ' +
+    'numbers with an exponent three times).',
 );
 export const MISSING_BODY = defineError(
   'missing_body',

@@ -87,15 +87,17 @@ describe('readJson', () => {
   test.each([
     ['values', '1', JSON_LIMITS.values - 1],
     ['objects', '{}', (JSON_LIMITS.values - 2) / 2],
-    ['long numbers', '1e1', (JSON_LIMITS.values - 2) / 2],
+    ['long numbers', '1234567890123456', (JSON_LIMITS.values - 2) / 2],
+    ['numbers with an exponent', '1e1', Math.floor((JSON_LIMITS.values - 1) / 3)],
     ['strings', '"\\"\\\\"', JSON_LIMITS.values - 1],
   ])('refuses more %s than it takes', (_, piece, most) => {
     const list = (count: number): Buffer => Buffer.from(`[${Array.from({ length: count }, () => piece).join()}]`);
     expect(readJson(list(most))).toHaveLength(most);
     expect(refusal(list(most + 2), 'body_too_complex')).toBe(
-      'The body has more than 11000 values and member names (objects and long numbers count twice).',
+      'The body has more than 11000 values and member names (objects and long numbers count twice, ' +
+        'numbers with an exponent three times).',
     );
-    const limits = { values: 2 * most + 10, levels: 1 };
+    const limits = { values: 3 * most + 10, levels: 1 };
     expect(readJson(Buffer.from(list(1).toString().padEnd(9)), { values: 10, levels: 2 })).toHaveLength(1);
     if (piece !== '{}') expect(readJson(list(most + 2), limits)).toHaveLength(most + 2);
   });

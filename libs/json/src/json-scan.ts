@@ -3,8 +3,8 @@ import { ApiError, BODY_TOO_COMPLEX } from '#errors';
 /** How much one JSON text may hold. */
 export interface JsonLimits {
   /**
-   * Largest number of values and member names together. An object counts twice, and so does a number with an exponent or more
-   * than 15 characters: they cost more.
+   * Largest number of values and member names together. An object and a number of more than 15 characters count twice, and another
+   * number with an exponent three times: they cost more.
    */
   readonly values: number;
   /** Deepest nesting of arrays and objects. */
@@ -40,7 +40,7 @@ export function scan(text: string, { values, levels }: JsonLimits): Scan {
     } else if ((code >= 0x30 && code <= 0x39) || code === 0x2d /* 0-9 - */) {
       const end = endOfNumeral(text, at);
       const isLong = !isPlain(text, at, end);
-      count += isLong ? 2 : 1;
+      count += !isLong ? 1 : end - at > PLAIN_LENGTH ? 2 : 3;
       hasNumerals ||= isLong;
       at = end - 1;
     } else if (code === 0x3a /* : */) {
@@ -55,8 +55,8 @@ export function scan(text: string, { values, levels }: JsonLimits): Scan {
       at += code === 0x66 ? 4 : 3;
     }
     if (count > values) {
-      const what = 'values and member names (objects and long numbers count twice)';
-      throw new ApiError(BODY_TOO_COMPLEX, `The body has more than ${values} ${what}.`);
+      const twice = 'objects and long numbers count twice, numbers with an exponent three times';
+      throw new ApiError(BODY_TOO_COMPLEX, `The body has more than ${values} values and member names (${twice}).`);
     }
   }
   return { members, hasNumerals };
