@@ -1,18 +1,11 @@
 import { type CanActivate, type ExecutionContext, Injectable } from '@nestjs/common';
 import { HttpAdapterHost } from '@nestjs/core';
 import type { Request, Response } from 'express';
-import {
-  ApiKeyVerifier,
-  Authenticators,
-  EventStreams,
-  NO_KEY,
-  type Operation,
-  OperationRegistry,
-  type StoredApiKey,
-} from '#api-keys';
+import { ApiKeyVerifier, Authenticators, EventStreams, NO_KEY, type StoredApiKey } from '#api-keys';
 import { ApiError, INSUFFICIENT_SCOPE, MISSING_API_KEY, toApiError } from '#errors';
 import { PlatformExpressAdapter } from '#http';
 import { KeyUsage } from '#key-usage';
+import { type Operation, OperationRegistry, refuseRemoved } from '#operations';
 import { RateLimiter } from '#rate-limit';
 import { Clock } from '#runtime';
 import { product } from '#settings';
@@ -56,7 +49,10 @@ export class ApiKeyGuard implements CanActivate {
     const { context, headers } = request;
     context.operation = operation.name;
     context.now = now;
-    if (operation.isPublic) return true;
+    if (operation.isPublic) {
+      refuseRemoved(operation, now);
+      return true;
+    }
     const token = context.authorizations === 1 ? BEARER.exec(headers.authorization ?? '')?.[1] : undefined;
     if (!isKey && !token?.startsWith(product().apiKeyPrefix) && context.authorizations < 2) {
       return this.admitCaller(execution, request, operation);
@@ -88,12 +84,8 @@ export class ApiKeyGuard implements CanActivate {
   }
 
   /** @param token undefined if an authenticator has found the key */
-  private admit(
-    request: Request,
-    { name, scopes, isStream }: Operation,
-    key: StoredApiKey,
-    token?: string,
-  ): boolean | Promise<boolean> {
+  private admit(request: Request, operation: Operation, key: StoredApiKey, token?: string): boolean | Promise<boolean> {
+    const { name, scopes, isStream } = operation;
     const refusal = refusalOf(key, scopes);
     const { context, headers } = request;
     context.client = key.client.name;
@@ -105,9 +97,12 @@ export class ApiKeyGuard implements CanActivate {
       );
     }
     const shared = this.rateLimiter.admit(key.client, request.res as Response, context.now);
-    if (shared !== undefined) return shared.then(() => refusal === undefined || Promise.reject(refusal));
-    if (refusal !== undefined) throw refusal;
-    return true;
+    const decide = (): true => {
+      if (refusal !== undefined) throw refusal;
+      refuseRemoved(operation, context.now);
+      return true;
+    };
+    return shared === undefined ? decide() : shared.then(decide);
   }
 }
 

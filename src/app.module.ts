@@ -1,7 +1,6 @@
 import { type DynamicModule, Global, Module, type Type } from '@nestjs/common';
 import { APP_FILTER, APP_GUARD, APP_PIPE, DiscoveryModule } from '@nestjs/core';
 import { AuthModule } from '#api-keys';
-import { Deprecations } from '#deprecation';
 import { DocsPagesModule } from '#docs-pages';
 import { IdempotencyModule } from '#idempotency';
 import { BodyGuard, InputPipe } from '#input';
@@ -9,6 +8,7 @@ import { MODULE_METADATA } from '#internals';
 import { KeyUsageModule } from '#key-usage';
 import { ObservabilityModule } from '#observability';
 import { OpenApiModule } from '#openapi';
+import { OperationRegistry } from '#operations';
 import { DatabaseModule } from '#postgres';
 import { RateLimitModule } from '#rate-limit';
 import { ReplicasModule } from '#replicas';
@@ -17,7 +17,6 @@ import { Application, Config } from '#settings';
 import { ApiKeyGuard } from './api-key.guard.js';
 import { applicationOf } from './app.description.js';
 import type { AppOptions } from './app.options.js';
-import { DeprecationInterceptor } from './deprecation.interceptor.js';
 import { ErrorFilter } from './error.filter.js';
 import { PetsModule } from './pets/pets.module.js';
 import type { ServiceConfig } from './settings.js';
@@ -69,12 +68,12 @@ export class AppModule {
 @Module({
   imports: [DiscoveryModule, KeyUsageModule, RateLimitModule],
   providers: [
+    OperationRegistry,
     { provide: APP_FILTER, useClass: ErrorFilter },
     { provide: APP_GUARD, useClass: ApiKeyGuard },
     { provide: APP_GUARD, useClass: BodyGuard },
-    { provide: Deprecations, useClass: DeprecationInterceptor },
     { provide: APP_PIPE, useClass: InputPipe },
   ],
-  exports: [Deprecations],
+  exports: [OperationRegistry],
 })
 export class RequestModule {}

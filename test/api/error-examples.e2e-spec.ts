@@ -1,7 +1,8 @@
 import { Controller, Get, Module } from '@nestjs/common';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { DataSource } from 'typeorm';
-import { ApiKeysService, Public } from '#api-keys';
+import { ApiKeysService } from '#api-keys';
+import { Public } from '#operations';
 import { PETS } from '../../contract/pets.js';
 import { REQUESTS } from '../../contract/requests.js';
 import { createTestApp, type TestApp } from '../support/app.js';

@@ -6,7 +6,6 @@ import { ApiKeyVerifier } from './api-key.verifier.js';
 import { ApiKeysService } from './api-keys.service.js';
 import { Authenticators } from './authenticator.js';
 import { EventStreams } from './event-streams.js';
-import { OperationRegistry } from './operation-registry.js';
 
 export const API_KEY_SETTINGS = {
   bootstrapApiKey: optional(
@@ -18,12 +17,12 @@ export const API_KEY_SETTINGS = {
   ),
 };
 
-/** API keys, and the operations that they open. */
+/** API keys, and other ways to say who calls. */
 @Global()
 @Module({
   imports: [DiscoveryModule],
-  providers: [ApiKeyVerifier, ApiKeysService, ApiKeyChanges, OperationRegistry, EventStreams, Authenticators],
-  exports: [ApiKeyVerifier, ApiKeysService, OperationRegistry, EventStreams, Authenticators],
+  providers: [ApiKeyVerifier, ApiKeysService, ApiKeyChanges, EventStreams, Authenticators],
+  exports: [ApiKeyVerifier, ApiKeysService, EventStreams, Authenticators],
 })
 export class AuthModule implements OnApplicationBootstrap {
   constructor(
