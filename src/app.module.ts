@@ -1,20 +1,19 @@
 import { type DynamicModule, Global, Module, type Type } from '@nestjs/common';
 import { APP_FILTER, APP_GUARD, APP_PIPE, DiscoveryModule } from '@nestjs/core';
-import { AuthModule } from '#api-keys';
+import { ApiKeyGuard, AuthModule, EventStreams, REQUEST_STEPS, type RequestStep } from '#api-keys';
 import { DocsPagesModule } from '#docs-pages';
 import { IdempotencyModule } from '#idempotency';
 import { BodyGuard, InputPipe } from '#input';
 import { MODULE_METADATA } from '#internals';
-import { KeyUsageModule } from '#key-usage';
+import { KeyUsage, KeyUsageModule } from '#key-usage';
 import { ObservabilityModule } from '#observability';
 import { OpenApiModule } from '#openapi';
 import { OperationRegistry } from '#operations';
 import { DatabaseModule } from '#postgres';
-import { RateLimitModule } from '#rate-limit';
+import { RateLimiter, RateLimitModule } from '#rate-limit';
 import { ReplicasModule } from '#replicas';
 import { Clock } from '#runtime';
 import { Application, Config } from '#settings';
-import { ApiKeyGuard } from './api-key.guard.js';
 import { applicationOf } from './app.description.js';
 import type { AppOptions } from './app.options.js';
 import { ErrorFilter } from './error.filter.js';
@@ -69,6 +68,11 @@ export class AppModule {
   imports: [DiscoveryModule, KeyUsageModule, RateLimitModule],
   providers: [
     OperationRegistry,
+    {
+      provide: REQUEST_STEPS,
+      inject: [KeyUsage, EventStreams, RateLimiter],
+      useFactory: (...steps: RequestStep[]) => steps,
+    },
     { provide: APP_FILTER, useClass: ErrorFilter },
     { provide: APP_GUARD, useClass: ApiKeyGuard },
     { provide: APP_GUARD, useClass: BodyGuard },

@@ -1,8 +1,10 @@
 import { Global, Inject, Module, type OnApplicationBootstrap } from '@nestjs/common';
-import { DiscoveryModule } from '@nestjs/core';
+import { DiscoveryModule, HttpAdapterHost } from '@nestjs/core';
+import type { Request } from 'express';
+import { PlatformExpressAdapter } from '#http';
 import { Config, optional, type SettingsOf } from '#settings';
 import { ApiKeyChanges } from './api-key-changes.js';
-import { ApiKeyVerifier } from './api-key.verifier.js';
+import { ApiKeyVerifier, bearerTokenOf } from './api-key.verifier.js';
 import { ApiKeysService } from './api-keys.service.js';
 import { Authenticators } from './authenticator.js';
 import { EventStreams } from './event-streams.js';
@@ -28,11 +30,21 @@ export class AuthModule implements OnApplicationBootstrap {
   constructor(
     @Inject(Config) private readonly config: SettingsOf<typeof API_KEY_SETTINGS>,
     private readonly apiKeys: ApiKeysService,
+    private readonly verifier: ApiKeyVerifier,
+    private readonly adapterHost: HttpAdapterHost,
   ) {}
 
   /** @throws StartupError when BOOTSTRAP_API_KEY has a wrong checksum */
   async onApplicationBootstrap(): Promise<void> {
     const { bootstrapApiKey } = this.config;
+    const { httpAdapter } = this.adapterHost;
+    // Commands have no HTTP server.
+    if (httpAdapter instanceof PlatformExpressAdapter) httpAdapter.knownClient = (request) => this.knownClient(request);
     if (bootstrapApiKey !== undefined) await this.apiKeys.ensureBootstrapKey(bootstrapApiKey);
+  }
+
+  private knownClient(request: Request): bigint | undefined {
+    const token = bearerTokenOf(request);
+    return token === undefined ? undefined : this.verifier.knownClient(token);
   }
 }

@@ -75,7 +75,7 @@ function fieldsOf(
   };
 }
 
-/** @throws ApiError OPERATION_REMOVED from the sunset of an operation on, unless AFTER_SUNSET is `serve` */
-export function refuseRemoved({ deprecation, fields, removedAt }: Announcement, now: number): void {
-  if (now >= removedAt) throw new ApiError(OPERATION_REMOVED, removalMessage(deprecation as Deprecation), fields);
+/** The 410 of an operation from `removedAt` on. */
+export function operationRemoved({ deprecation, fields }: Announcement): ApiError {
+  return new ApiError(OPERATION_REMOVED, removalMessage(deprecation as Deprecation), fields);
 }
