@@ -2,6 +2,7 @@ import { type DynamicModule, Global, Module, type Type } from '@nestjs/common';
 import { APP_FILTER, APP_GUARD, APP_PIPE, DiscoveryModule } from '@nestjs/core';
 import { ApiKeyGuard, AuthModule, EventStreams, REQUEST_STEPS, type RequestStep } from '#api-keys';
 import { DocsPagesModule } from '#docs-pages';
+import { ErrorFilter } from '#http';
 import { IdempotencyModule } from '#idempotency';
 import { BodyGuard, InputPipe } from '#input';
 import { MODULE_METADATA } from '#internals';
@@ -16,7 +17,6 @@ import { Clock } from '#runtime';
 import { Application, Config } from '#settings';
 import { applicationOf } from './app.description.js';
 import type { AppOptions } from './app.options.js';
-import { ErrorFilter } from './error.filter.js';
 import { PetsModule } from './pets/pets.module.js';
 import type { ServiceConfig } from './settings.js';
 

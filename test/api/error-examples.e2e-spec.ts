@@ -82,7 +82,7 @@ const PROVOCATIONS: Record<string, () => Promise<HttpAnswer>> = {
   unavailable: async () => {
     const held = app.client.get('/v1/test-errors/hold');
     while ((release as unknown) === undefined) await sleep(5);
-    const answer = await app.client.get('/v1/pets');
+    const answer = await app.client.get('/v1/pets', { apiKey: null });
     release();
     await held;
     return answer;

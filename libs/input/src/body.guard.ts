@@ -2,12 +2,11 @@ import { type CanActivate, type ExecutionContext, Inject, Injectable, type Type 
 import { HttpAdapterHost } from '@nestjs/core';
 import type { Request } from 'express';
 import type { BodyPlan, PlatformExpressAdapter } from '#http';
-import { ApiError, VALIDATION_FAILED } from '#errors';
+import { ApiError, unstorableIn, VALIDATION_FAILED } from '#errors';
 import { RouteParamtypes } from '#internals';
 import { Config, integer, type SettingsOf } from '#settings';
 import { bodyLimitsOf } from './body-limits.decorator.js';
 import { declaredTypesOf, type Handler, parametersOf } from './handler-parameters.js';
-import { unstorableIn } from './unstorable.js';
 
 export const BODY_SETTINGS = {
   maxBodyBytes: integer(
