@@ -58,10 +58,9 @@ export class AppModule {
 }
 
 /**
- * What every request meets, in this order; the interceptor only before handlers with `@Deprecated` or `@Stability`; the
- * filter sends whatever is thrown. Nest calls global guards and pipes in the order of the modules' imports, and global
- * filters in the opposite order. So the application imports this module first: the API key is checked before the guards
- * of features, and the filters of features come before this one.
+ * What every request meets, in this order; the filter sends whatever is thrown. Nest calls global guards and pipes in the
+ * order of the modules' imports, and global filters in the opposite order. So the application imports this module first: the
+ * API key is checked before the guards of features, and the filters of features come before this one.
  */
 @Global()
 @Module({
@@ -76,6 +75,7 @@ export class AppModule {
     { provide: APP_FILTER, useClass: ErrorFilter },
     { provide: APP_GUARD, useClass: ApiKeyGuard },
     { provide: APP_GUARD, useClass: BodyGuard },
+    // Here `@Deprecated` and `@Stability` add DeprecationInterceptor to their handlers.
     { provide: APP_PIPE, useClass: InputPipe },
   ],
   exports: [OperationRegistry],

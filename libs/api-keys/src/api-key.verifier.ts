@@ -110,8 +110,8 @@ export class ApiKeyVerifier {
   }
 
   /** The client of a key in memory, whether or not the key is still valid: only for its share of this process. */
-  knownClient(token: string): bigint | undefined {
-    return this.knownKeys.get(hash('sha256', token, 'base64'))?.key.client.id;
+  knownClient(token: string | undefined): bigint | undefined {
+    return token === undefined ? undefined : this.knownKeys.get(hash('sha256', token, 'base64'))?.key.client.id;
   }
 
   /** The key with a hash in base64; undefined if there is none. Throws as `verify` does. */

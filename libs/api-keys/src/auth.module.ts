@@ -1,6 +1,5 @@
 import { Global, Inject, Module, type OnApplicationBootstrap } from '@nestjs/common';
 import { DiscoveryModule, HttpAdapterHost } from '@nestjs/core';
-import type { Request } from 'express';
 import { PlatformExpressAdapter } from '#http';
 import { Config, optional, type SettingsOf } from '#settings';
 import { ApiKeyChanges } from './api-key-changes.js';
@@ -39,12 +38,9 @@ export class AuthModule implements OnApplicationBootstrap {
     const { bootstrapApiKey } = this.config;
     const { httpAdapter } = this.adapterHost;
     // Commands have no HTTP server.
-    if (httpAdapter instanceof PlatformExpressAdapter) httpAdapter.knownClient = (request) => this.knownClient(request);
+    if (httpAdapter instanceof PlatformExpressAdapter) {
+      httpAdapter.knownClient = (request) => this.verifier.knownClient(bearerTokenOf(request));
+    }
     if (bootstrapApiKey !== undefined) await this.apiKeys.ensureBootstrapKey(bootstrapApiKey);
-  }
-
-  private knownClient(request: Request): bigint | undefined {
-    const token = bearerTokenOf(request);
-    return token === undefined ? undefined : this.verifier.knownClient(token);
   }
 }

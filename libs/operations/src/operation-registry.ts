@@ -111,8 +111,8 @@ export class OperationRegistry {
       own<T>(key) ?? (Reflect.getMetadata(key, controller) as T | undefined);
     const nearest = Reflect.hasMetadata(PUBLIC_METADATA, handler) ? handler : controller;
     const isPublic = either<boolean>(PUBLIC_METADATA);
-    const hasScopes = Reflect.hasOwnMetadata(REQUIRED_SCOPES_METADATA, nearest);
-    if (isPublic ? hasScopes : isPublic === undefined) undecided.push(id);
+    if (isPublic ? Reflect.hasOwnMetadata(REQUIRED_SCOPES_METADATA, nearest) : isPublic === undefined)
+      undecided.push(id);
     const isIdempotent = own<boolean>(IDEMPOTENT_METADATA) ?? false;
     if (isPublic && isIdempotent) {
       throw new Error(`${id} cannot be @Public() and @Idempotent(): a key belongs to a client.`);
