@@ -1,24 +1,22 @@
 import { type DynamicModule, Global, Module, type Type } from '@nestjs/common';
 import { APP_FILTER, APP_GUARD, APP_PIPE, DiscoveryModule } from '@nestjs/core';
-import { AuthModule } from '#api-keys';
-import { Deprecations } from '#deprecation';
+import { ApiKeyGuard, AuthModule, EventStreams, REQUEST_STEPS, type RequestStep } from '#api-keys';
 import { DocsPagesModule } from '#docs-pages';
+import { ErrorFilter } from '#http';
 import { IdempotencyModule } from '#idempotency';
 import { BodyGuard, InputPipe } from '#input';
 import { MODULE_METADATA } from '#internals';
-import { KeyUsageModule } from '#key-usage';
+import { KeyUsage, KeyUsageModule } from '#key-usage';
 import { ObservabilityModule } from '#observability';
 import { OpenApiModule } from '#openapi';
+import { OperationRegistry } from '#operations';
 import { DatabaseModule } from '#postgres';
-import { RateLimitModule } from '#rate-limit';
+import { RateLimiter, RateLimitModule } from '#rate-limit';
 import { ReplicasModule } from '#replicas';
 import { Clock } from '#runtime';
 import { Application, Config } from '#settings';
-import { ApiKeyGuard } from './api-key.guard.js';
 import { applicationOf } from './app.description.js';
 import type { AppOptions } from './app.options.js';
-import { DeprecationInterceptor } from './deprecation.interceptor.js';
-import { ErrorFilter } from './error.filter.js';
 import { PetsModule } from './pets/pets.module.js';
 import type { ServiceConfig } from './settings.js';
 
@@ -60,21 +58,26 @@ export class AppModule {
 }
 
 /**
- * What every request meets, in this order; the interceptor only before handlers with `@Deprecated` or `@Stability`; the
- * filter sends whatever is thrown. Nest calls global guards and pipes in the order of the modules' imports, and global
- * filters in the opposite order. So the application imports this module first: the API key is checked before the guards
- * of features, and the filters of features come before this one.
+ * What every request meets, in this order; the filter sends whatever is thrown. Nest calls global guards and pipes in the
+ * order of the modules' imports, and global filters in the opposite order. So the application imports this module first: the
+ * API key is checked before the guards of features, and the filters of features come before this one.
  */
 @Global()
 @Module({
   imports: [DiscoveryModule, KeyUsageModule, RateLimitModule],
   providers: [
+    OperationRegistry,
+    {
+      provide: REQUEST_STEPS,
+      inject: [KeyUsage, EventStreams, RateLimiter],
+      useFactory: (...steps: RequestStep[]) => steps,
+    },
     { provide: APP_FILTER, useClass: ErrorFilter },
     { provide: APP_GUARD, useClass: ApiKeyGuard },
     { provide: APP_GUARD, useClass: BodyGuard },
-    { provide: Deprecations, useClass: DeprecationInterceptor },
+    // Here `@Deprecated` and `@Stability` add DeprecationInterceptor to their handlers.
     { provide: APP_PIPE, useClass: InputPipe },
   ],
-  exports: [Deprecations],
+  exports: [OperationRegistry],
 })
 export class RequestModule {}

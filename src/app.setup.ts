@@ -1,12 +1,12 @@
 import type { INestApplication, NestApplicationOptions } from '@nestjs/common';
 import type { Express } from 'express';
 import type { Logger } from 'pino';
-import { refuseUnprotectedHandlers } from '#api-keys';
 import { StartupError } from '#errors';
 import { parseForm } from '#http';
 import { callHandlersDirectly } from '#nest-speed';
 import { LOGGER, NestLogger } from '#observability';
 import { OpenApiDocument } from '#openapi';
+import { refuseUnprotectedHandlers } from '#operations';
 import { Config, URI_VERSIONS } from '#settings';
 import type { ServiceConfig } from './settings.js';
 

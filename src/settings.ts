@@ -5,6 +5,7 @@ import { connectionsBeside, DRAIN_SETTINGS, REQUEST_LOG_SETTINGS, SERVER_SETTING
 import { BODY_SETTINGS } from '#input';
 import { LOG_SETTINGS } from '#observability';
 import { DOCUMENT_SETTINGS } from '#openapi';
+import { DEPRECATION_SETTINGS } from '#operations';
 import { DATABASE_SETTINGS, EMBEDDED_SETTINGS, POOL_SETTINGS, STATEMENT_SETTINGS } from '#postgres';
 import { PROCESS_SETTINGS } from '#processes';
 import { RATE_LIMIT_SETTINGS } from '#rate-limit';
@@ -13,7 +14,6 @@ import type { Environment, SettingsOf } from '#settings';
 import { Config, flag, integer, loadEnvironmentFile as loadFile, optional, parseList, product } from '#settings';
 import { readSettings, text } from '#settings';
 import { TRACING_SETTINGS } from '#tracing';
-import { DEPRECATION_SETTINGS } from './deprecation.interceptor.js';
 
 /** All settings, in the order of `.env.example`, by the member of `ServiceConfig` that has the value. */
 export const SETTINGS = {

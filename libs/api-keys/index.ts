@@ -1,10 +1,9 @@
-export { ApiKeyRequestError, isScope } from './src/api-key-format.js';
+export { ApiKeyRequestError } from './src/api-key-format.js';
+export { ApiKeyGuard } from './src/api-key.guard.js';
 export { ApiKeyVerifier } from './src/api-key.verifier.js';
 export { ApiKeysService, type IssuedApiKey } from './src/api-keys.service.js';
 export { API_KEY_SETTINGS, AuthModule } from './src/auth.module.js';
 export { Authenticator, Authenticators, type Caller } from './src/authenticator.js';
 export { EventStreams } from './src/event-streams.js';
-export { type Operation, OperationRegistry } from './src/operation-registry.js';
-export { refuseUnprotectedHandlers } from './src/other-transports.js';
-export { Public, PUBLIC_METADATA, RequireScopes } from './src/access.decorators.js';
-export { type Client, NO_KEY, type StoredApiKey } from './src/stored-api-key.js';
+export { REQUEST_STEPS, type RequestStep } from './src/request-step.js';
+export type { StoredApiKey } from './src/stored-api-key.js';

@@ -12,3 +12,4 @@ export {
 // eslint-disable-next-line no-restricted-syntax -- the whole catalogue is public
 export * from './src/error-catalogue.js';
 export { toApiError } from './src/http-exception.js';
+export { refusedInputOf, UNSTORABLE, unstorableIn } from './src/unstorable.js';

@@ -1,5 +1,6 @@
 export { type BodyPlan, parseForm } from './src/body-reader.js';
 export { DRAIN_SETTINGS } from './src/connections/drain.js';
+export { ErrorFilter } from './src/error.filter.js';
 export { PlatformExpressAdapter, type RequestObserver } from './src/express-adapter.js';
 export type { HttpConfig } from './src/http-server.js';
 export { countHeader } from './src/requests/request-checks.js';

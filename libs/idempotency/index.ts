@@ -3,7 +3,6 @@ export {
   IDEMPOTENCY_KEY_HEADER,
   IdempotencyKey,
   Idempotent,
-  IDEMPOTENT_METADATA,
   KEY_PATTERN,
   MAX_FIELD_LENGTH,
 } from './src/idempotency-key.js';

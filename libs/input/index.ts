@@ -14,4 +14,3 @@ export {
   OpaqueParameter,
   TextProperty,
 } from './src/property.decorators.js';
-export { refusedInputOf } from './src/unstorable.js';

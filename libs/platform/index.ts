@@ -4,8 +4,7 @@
  */
 
 // Handlers: access, deprecation and stability.
-export { Authenticator, type Caller, Public, PUBLIC_METADATA, RequireScopes } from '#api-keys';
-export { Deprecated, Stability } from '#deprecation';
+export { Deprecated, Public, PUBLIC_METADATA, RequireScopes, Stability } from '#operations';
 
 // Input, and the members of responses.
 export {
@@ -43,8 +42,8 @@ export { ApiError, defineError, FailsWith, INVALID_CURSOR, PRECONDITION_FAILED, 
 // The OpenAPI document.
 export { LOCATION_HEADER, Tag } from '#openapi';
 
-// API keys, for modules that manage them.
-export { ApiKeyRequestError, ApiKeysService } from '#api-keys';
+// API keys, for modules that manage them; and other ways to say who calls.
+export { ApiKeyRequestError, ApiKeysService, Authenticator, type Caller } from '#api-keys';
 
 // Services and repositories.
 export { Config } from '#settings';

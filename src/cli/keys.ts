@@ -58,7 +58,7 @@ function addCreate(keys: Command, context: CommandContext): void {
 
 /** @throws StartupError for a scope that no operation needs */
 async function checkScopes(context: CommandContext, scopes: readonly string[]): Promise<void> {
-  const { isScope } = await import('#api-keys');
+  const { isScope } = await import('#operations');
   // `create` explains what is no scope at all.
   if (!scopes.every(isScope)) return;
   const known = await context.scopes();

@@ -4,10 +4,11 @@ import { createServer, type IncomingMessage, type ServerResponse } from 'node:ht
 import { createInterface, type Interface } from 'node:readline';
 import { setImmediate, setTimeout as sleep } from 'node:timers/promises';
 import { DataSource } from 'typeorm';
-import { ApiKeysService, OperationRegistry } from '#api-keys';
+import { ApiKeysService } from '#api-keys';
 import { StartupError } from '#errors';
 import { KeyUsage } from '#key-usage';
 import { OpenApiDocument } from '#openapi';
+import { OperationRegistry } from '#operations';
 import type { ServiceDataSource } from '#postgres';
 import { Application } from '#settings';
 import type { CommandContext } from './context.js';

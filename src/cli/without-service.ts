@@ -1,10 +1,11 @@
 import type { INestApplication } from '@nestjs/common';
 import { DiscoveryService, ModulesContainer, NestFactory } from '@nestjs/core';
 import type { DataSource } from 'typeorm';
-import { ApiKeysService, ApiKeyVerifier, OperationRegistry } from '#api-keys';
+import { ApiKeysService, ApiKeyVerifier } from '#api-keys';
 import { PlatformExpressAdapter } from '#http';
 import { KeyUsage } from '#key-usage';
 import { OpenApiDocument } from '#openapi';
+import { OperationRegistry } from '#operations';
 import { Database } from '#postgres';
 import { Clock } from '#runtime';
 import { type Application, URI_VERSIONS } from '#settings';
@@ -17,14 +18,15 @@ import { readConfig, type ServiceConfig } from '../settings.js';
 export async function describeApplication(options: AppOptions = {}, config = readConfig()): Promise<OpenApiDocument> {
   const app = await preview(options, config);
   app.enableVersioning(URI_VERSIONS);
-  const document = new OpenApiDocument(config, applicationOf(options), registryOf(app));
+  const document = new OpenApiDocument(config, applicationOf(options), registryOf(app, config));
   document.describe(app);
   return document;
 }
 
 /** The scopes that operations of the application need, and its default ones. It needs no database. */
 export async function scopesOf(options: AppOptions): Promise<string[]> {
-  return allScopes(registryOf(await preview(options, readConfig())), applicationOf(options));
+  const config = readConfig();
+  return allScopes(registryOf(await preview(options, config), config), applicationOf(options));
 }
 
 export function allScopes({ scopes }: OperationRegistry, { defaultScopes }: Application): string[] {
@@ -41,8 +43,8 @@ function preview(options: AppOptions, config: ServiceConfig): Promise<INestAppli
   );
 }
 
-function registryOf(app: INestApplication): OperationRegistry {
-  return new OperationRegistry(new DiscoveryService(app.get(ModulesContainer)));
+function registryOf(app: INestApplication, config: ServiceConfig): OperationRegistry {
+  return new OperationRegistry(new DiscoveryService(app.get(ModulesContainer)), config);
 }
 
 /** The API keys of an open database, and their usage, without Nest. */

@@ -3,7 +3,7 @@ import type { Server } from 'node:http';
 import { connect, type Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { Public } from '#api-keys';
+import { Public } from '#operations';
 import { MAX_PIPELINED_REQUESTS } from '../../libs/http/src/requests/server-limits.js';
 import { createTestApp, type TestApp } from '../support/app.js';
 import { rawRequest, sendSegments as send } from '../support/raw-request.js';

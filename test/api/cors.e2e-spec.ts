@@ -1,6 +1,6 @@
 import { Controller, Get, Module, Post } from '@nestjs/common';
-import { Public } from '#api-keys';
 import { ApiError, UNAVAILABLE } from '#errors';
+import { Public } from '#operations';
 import { createTestApp, type TestApp } from '../support/app.js';
 import { until } from '../support/until.js';
 

@@ -1,7 +1,6 @@
-import { Body, Controller, Get, Header, Module, Post, Res } from '@nestjs/common';
+import { Body, type CanActivate, Controller, Get, Header, Module, Post, Res, UseGuards } from '@nestjs/common';
 import type { Response } from 'express';
-import { RequireScopes } from '#api-keys';
-import { Deprecated } from '#deprecation';
+import { Deprecated, Public, RequireScopes, Stability } from '#operations';
 import { createTestApp, type TestApp } from '../support/app.js';
 
 const ANNOUNCEMENT = {
@@ -33,7 +32,23 @@ class TestDescribedController {
   }
 }
 
-@Module({ controllers: [TestLinkedController, TestDescribedController] })
+class RefusingGuard implements CanActivate {
+  canActivate(): boolean {
+    return false;
+  }
+}
+
+@Controller('test-public')
+@UseGuards(RefusingGuard)
+class TestPublicController {
+  @Get()
+  @Public()
+  @Stability('beta')
+  @Deprecated(ANNOUNCEMENT)
+  readPublic(): void {}
+}
+
+@Module({ controllers: [TestLinkedController, TestDescribedController, TestPublicController] })
 class DeprecatedModule {}
 
 let app: TestApp;
@@ -65,6 +80,19 @@ describe('getPet is deprecated', () => {
       }
     }
     expect(statuses).toEqual([400, 415, 201, 410, 410, 410]);
+  });
+
+  test('410 of a public operation comes before guards of modules, with all header fields', async () => {
+    expect((await app.client.get('/v1/test-public', { apiKey: null })).status).toBe(403);
+    app.clock.travelTo(ANNOUNCEMENT.sunset);
+    const { status, json, headers } = await app.client.get('/v1/test-public', { apiKey: null });
+    expect([status, json.code]).toEqual([410, 'operation_removed']);
+    expect(headers).toMatchObject({
+      deprecation: `@${Date.parse(ANNOUNCEMENT.since) / 1000}`,
+      sunset: 'Fri, 01 Jan 2027 00:00:00 GMT',
+      link: expect.stringContaining('/new>; rel="successor-version"') as string,
+      'petstore-stability': 'beta',
+    });
   });
 
   test('AFTER_SUNSET=serve keeps it, and links follow PUBLIC_BASE_URL', async () => {

@@ -1,7 +1,8 @@
 import { Controller, Get, Module } from '@nestjs/common';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { DataSource } from 'typeorm';
-import { ApiKeysService, Public } from '#api-keys';
+import { ApiKeysService } from '#api-keys';
+import { Public } from '#operations';
 import { PETS } from '../../contract/pets.js';
 import { REQUESTS } from '../../contract/requests.js';
 import { createTestApp, type TestApp } from '../support/app.js';
@@ -81,7 +82,7 @@ const PROVOCATIONS: Record<string, () => Promise<HttpAnswer>> = {
   unavailable: async () => {
     const held = app.client.get('/v1/test-errors/hold');
     while ((release as unknown) === undefined) await sleep(5);
-    const answer = await app.client.get('/v1/pets');
+    const answer = await app.client.get('/v1/pets', { apiKey: null });
     release();
     await held;
     return answer;

@@ -8,8 +8,8 @@ import {
   Param,
   ServiceUnavailableException,
 } from '@nestjs/common';
-import { Public } from '#api-keys';
 import { ApiError, defineError, errorCatalogue } from '#errors';
+import { Public } from '#operations';
 import { createTestApp, type TestApp } from '../support/app.js';
 import type { LogLine } from '../support/memory-log.js';
 

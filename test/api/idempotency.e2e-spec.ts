@@ -1,8 +1,8 @@
 import { Body, Controller, Injectable, Module, Post } from '@nestjs/common';
 import { DataSource } from 'typeorm';
-import { RequireScopes } from '#api-keys';
 import { Idempotency, IdempotencyKey, Idempotent } from '#idempotency';
 import { Int64Property, TextProperty } from '#input';
+import { RequireScopes } from '#operations';
 import { Database } from '#postgres';
 import { ExpiredKeys } from '../../libs/idempotency/src/idempotency-key.repository.js';
 import { createTestApp, type TestApp } from '../support/app.js';

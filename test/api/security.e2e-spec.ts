@@ -2,7 +2,8 @@ import { BadGatewayException, Controller, Get, InternalServerErrorException, Mod
 import { readFile } from 'node:fs/promises';
 import { inspect } from 'node:util';
 import { DataSource } from 'typeorm';
-import { ApiKeyVerifier, Public } from '#api-keys';
+import { ApiKeyVerifier } from '#api-keys';
+import { Public } from '#operations';
 import { Database } from '#postgres';
 import { violations } from '../../contract/judge.js';
 import { REQUESTS } from '../../contract/requests.js';

@@ -2,8 +2,9 @@ import { Controller, Get, Injectable, Module, ServiceUnavailableException } from
 import { once } from 'node:events';
 import { readFileSync } from 'node:fs';
 import { connect, type Socket } from 'node:net';
-import { ApiKeysService, RequireScopes } from '#api-keys';
+import { ApiKeysService } from '#api-keys';
 import { KeyUsage } from '#key-usage';
+import { RequireScopes } from '#operations';
 import { Database } from '#postgres';
 import type { ServiceConfig } from '../../src/settings.js';
 import { createTestApp, type TestApp } from '../support/app.js';

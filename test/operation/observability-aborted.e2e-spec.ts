@@ -1,8 +1,8 @@
 import { Controller, Get, Module } from '@nestjs/common';
 import { once } from 'node:events';
 import { connect } from 'node:net';
-import { Public } from '#api-keys';
 import { Metrics } from '#observability';
+import { Public } from '#operations';
 import { createTestApp, type TestApp } from '../support/app.js';
 import type { LogLine } from '../support/memory-log.js';
 import { rawRequest } from '../support/raw-request.js';

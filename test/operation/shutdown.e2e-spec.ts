@@ -3,7 +3,7 @@ import { once } from 'node:events';
 import { connect } from 'node:net';
 import { PassThrough } from 'node:stream';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { Public } from '#api-keys';
+import { Public } from '#operations';
 import { createTestApp } from '../support/app.js';
 import { rawRequest } from '../support/raw-request.js';
 import { until } from '../support/until.js';

@@ -13,8 +13,8 @@ import {
 } from '@nestjs/common';
 import type { Response } from 'express';
 import { concat, of, throwError } from 'rxjs';
-import { Public } from '#api-keys';
 import { TextProperty } from '#input';
+import { Public } from '#operations';
 import type { Row } from './harness.js';
 
 class Owner {

@@ -20,7 +20,7 @@ import { FileInterceptor } from '@nestjs/platform-express';
 import { IsString } from 'class-validator';
 import express, { type NextFunction, type Request, type Response } from 'express';
 import type { Observable } from 'rxjs';
-import { Public } from '#api-keys';
+import { Public } from '#operations';
 import type { Row } from './harness.js';
 
 class Note {

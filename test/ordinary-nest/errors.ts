@@ -16,7 +16,7 @@ import {
 import type { Response } from 'express';
 import createError from 'http-errors';
 import { Readable } from 'node:stream';
-import { Public } from '#api-keys';
+import { Public } from '#operations';
 import type { Row } from './harness.js';
 
 /** The exception that Terminus throws when an indicator is down. */

@@ -14,8 +14,8 @@ import {
 } from '@nestjs/common';
 import { APP_FILTER, BaseExceptionFilter, HttpAdapterHost } from '@nestjs/core';
 import type { Request, Response } from 'express';
-import { RequireScopes } from '#api-keys';
 import { TextProperty } from '#input';
+import { RequireScopes } from '#operations';
 import { createTestApp, type TestAppOptions } from '../support/app.js';
 import type { HttpCall } from '../support/http-client.js';
 

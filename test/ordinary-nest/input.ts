@@ -2,8 +2,8 @@ import { Body, Controller, Get, HttpCode, Module, Param, Patch, Post, Query } fr
 import { PartialType } from '@nestjs/swagger';
 import { Expose, Transform, Type } from 'class-transformer';
 import { IsArray, IsInt, IsOptional, IsString, Length, Min } from 'class-validator';
-import { Public } from '#api-keys';
 import { OpaqueParameter, TextProperty } from '#input';
+import { Public } from '#operations';
 import type { Row } from './harness.js';
 
 class IdParams {

@@ -1,6 +1,6 @@
 import { All, Controller, Get, Module, Param, Post, Req, Version, VERSION_NEUTRAL } from '@nestjs/common';
 import type { Request } from 'express';
-import { Public } from '#api-keys';
+import { Public } from '#operations';
 import type { Row } from './harness.js';
 
 @Public()

@@ -27,12 +27,13 @@ import {
   PrimaryColumn,
   type QueryRunner,
 } from 'typeorm';
-import { ApiKeysService, Public, RequireScopes } from '#api-keys';
+import { ApiKeysService } from '#api-keys';
 import { StartupError } from '#errors';
 import { Idempotency } from '#idempotency';
 import { TextProperty } from '#input';
 import { Metrics } from '#observability';
 import { Tag } from '#openapi';
+import { Public, RequireScopes } from '#operations';
 import { Database, type Migration } from '#postgres';
 import { Clock } from '#runtime';
 import { Config } from '#settings';

@@ -1,7 +1,7 @@
 import { Body, Controller, HttpCode, Module, Post, RawBody } from '@nestjs/common';
 import { ApiConsumes } from '@nestjs/swagger';
-import { Public } from '#api-keys';
 import { Int64Parameter, Int64Property, TextProperty } from '#input';
+import { Public } from '#operations';
 import { createTestApp, type TestApp } from '../support/app.js';
 import type { HttpAnswer } from '../support/http-client.js';
 

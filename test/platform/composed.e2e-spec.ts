@@ -1,10 +1,10 @@
 import { Body, Controller, HttpCode, Module, Post, Query } from '@nestjs/common';
 import { ApiBody, ApiOperation } from '@nestjs/swagger';
-import { ApiKeysService, RequireScopes } from '#api-keys';
-import { Deprecated, Stability } from '#deprecation';
+import { ApiKeysService } from '#api-keys';
 import { Idempotency, type IdempotencyKey, Idempotent } from '#idempotency';
 import { Int64Property, TextProperty } from '#input';
 import { CursorParameter, DEFAULT_PAGE_SIZE, Keyset, LimitParameter, type Page, Paged } from '#entities';
+import { Deprecated, RequireScopes, Stability } from '#operations';
 import { createTestApp, type TestApp } from '../support/app.js';
 import { type HttpAnswer, HttpClient } from '../support/http-client.js';
 

@@ -2,9 +2,9 @@ import { chmod, mkdir, readdir, rename, rm, stat, symlink, writeFile } from 'nod
 import { join } from 'node:path';
 import { Controller, Module, Post } from '@nestjs/common';
 import { DataSource } from 'typeorm';
-import { Public } from '#api-keys';
 import { MAX_ENGINE_FILES } from '#embedded-postgres';
 import { StartupError } from '#errors';
+import { Public } from '#operations';
 import { Database } from '#postgres';
 import { readConfig } from '../../src/settings.js';
 import { dataSourceOptions, openCurrentDatabase } from '../../libs/postgres/src/data-source.js';

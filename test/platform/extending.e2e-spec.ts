@@ -13,8 +13,9 @@ import {
   Min,
   ValidateNested,
 } from 'class-validator';
-import { ApiKeysService, Public, RequireScopes } from '#api-keys';
+import { ApiKeysService } from '#api-keys';
 import { BooleanProperty, Int64Property, IntegerProperty, TextProperty } from '#input';
+import { Public, RequireScopes } from '#operations';
 import { createTestApp, type TestApp } from '../support/app.js';
 import type { HttpCall } from '../support/http-client.js';
 

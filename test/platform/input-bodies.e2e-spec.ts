@@ -24,8 +24,8 @@ import {
   ValidateNested,
 } from 'class-validator';
 import type { Request } from 'express';
-import { Public } from '#api-keys';
 import { BodyLimits, Int64Property, IntegerProperty } from '#input';
+import { Public } from '#operations';
 import { createTestApp, type TestApp } from '../support/app.js';
 
 /* Bodies are what JSON.parse gives, for every handler; members that a decorator declares as integers are exact. */

@@ -9,8 +9,8 @@ import {
   Post,
 } from '@nestjs/common';
 import type { Request } from 'express';
-import { RequireScopes } from '#api-keys';
 import { Int64Property, TextProperty } from '#input';
+import { RequireScopes } from '#operations';
 import { createTestApp, type TestApp } from '../support/app.js';
 
 /* The input of handlers of modules. */

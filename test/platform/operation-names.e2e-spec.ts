@@ -1,9 +1,8 @@
 import { All, Controller, Get, Module, Post, Version, VERSION_NEUTRAL } from '@nestjs/common';
-import { Public, RequireScopes } from '#api-keys';
-import { Deprecated } from '#deprecation';
 import { type IdempotencyKey, Idempotent } from '#idempotency';
 import { KeyUsage } from '#key-usage';
 import { Metrics } from '#observability';
+import { Deprecated, Public, RequireScopes } from '#operations';
 import { createTestApp, type TestApp } from '../support/app.js';
 
 /** Base class of two controllers, whose handlers therefore have the same names. */

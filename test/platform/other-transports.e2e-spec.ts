@@ -5,7 +5,8 @@ import { type OnGatewayConnection, SubscribeMessage, WebSocketGateway } from '@n
 import { once } from 'node:events';
 import type { IncomingMessage } from 'node:http';
 import { WebSocket } from 'ws';
-import { ApiKeysService, Public, RequireScopes } from '#api-keys';
+import { ApiKeysService } from '#api-keys';
+import { Public, RequireScopes } from '#operations';
 import { createTestApp } from '../support/app.js';
 
 /* WebSocket gateways, GraphQL resolvers and handlers of messages: closed by refusal, or open and on their own. */

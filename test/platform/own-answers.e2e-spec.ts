@@ -15,7 +15,7 @@ import type { Request, Response } from 'express';
 import { Readable } from 'node:stream';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { type Observable, of } from 'rxjs';
-import { Public } from '#api-keys';
+import { Public } from '#operations';
 import { createTestApp, type TestApp } from '../support/app.js';
 import { rawRequest } from '../support/raw-request.js';
 

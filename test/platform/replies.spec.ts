@@ -3,9 +3,8 @@ import { Test } from '@nestjs/testing';
 import type { Response } from 'express';
 import type { Server } from 'node:http';
 import { type AddressInfo, connect } from 'node:net';
-import { PlatformExpressAdapter } from '#http';
+import { ErrorFilter, PlatformExpressAdapter } from '#http';
 import { readConfig } from '../../src/settings.js';
-import { ErrorFilter } from '../../src/error.filter.js';
 
 @Controller()
 class AnswersController {

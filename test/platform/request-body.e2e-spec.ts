@@ -17,8 +17,8 @@ import { FileInterceptor } from '@nestjs/platform-express';
 import express, { type Request } from 'express';
 import { connect } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { Public, RequireScopes } from '#api-keys';
 import { TextProperty } from '#input';
+import { Public, RequireScopes } from '#operations';
 import { createTestApp, type TestApp } from '../support/app.js';
 import { rawRequest } from '../support/raw-request.js';
 

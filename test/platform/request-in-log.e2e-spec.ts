@@ -1,6 +1,6 @@
 import { Controller, Get, Injectable, Logger, Module, Param, UseGuards } from '@nestjs/common';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { Public } from '#api-keys';
+import { Public } from '#operations';
 import { createTestApp, type TestApp } from '../support/app.js';
 
 /* Lines of Nest's Logger that name the request that is being served. */

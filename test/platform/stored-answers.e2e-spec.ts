@@ -1,7 +1,7 @@
 import { Body, Controller, Module, Post } from '@nestjs/common';
-import { RequireScopes } from '#api-keys';
 import { Idempotency, type IdempotencyKey, Idempotent, type Kept } from '#idempotency';
 import { TextProperty } from '#input';
+import { RequireScopes } from '#operations';
 import { createTestApp, type TestApp } from '../support/app.js';
 import type { HttpAnswer } from '../support/http-client.js';
 

@@ -18,7 +18,7 @@ import { ApiConsumes } from '@nestjs/swagger';
 import { Type } from 'class-transformer';
 import { IsNumber, IsOptional, IsString, ValidateNested } from 'class-validator';
 import type { Request } from 'express';
-import { Public } from '#api-keys';
+import { Public } from '#operations';
 import { Database } from '#postgres';
 import { CreateVisit1795300000000 } from '../example/visits/1795300000000-create-visit.js';
 import { VisitsModule } from '../example/visits/visits.module.js';

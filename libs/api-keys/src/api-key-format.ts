@@ -77,11 +77,6 @@ export function displayedPrefix(token: string): string {
   return token.slice(0, Math.min(DISPLAYED_LENGTH, Math.floor(token.length / 3)));
 }
 
-/** Whether a text has the form of a scope: `thing:action` in lower-case letters, such as `orders:read`. */
-export function isScope(text: string): boolean {
-  return /^[a-z][a-z0-9-]{0,62}:[a-z][a-z0-9-]{0,62}$/.test(text);
-}
-
 function checksum(text: string): string {
   return base62(BigInt(crc32(text)), CHECKSUM_LENGTH);
 }

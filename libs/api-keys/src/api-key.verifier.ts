@@ -1,4 +1,5 @@
 import { Injectable, Logger } from '@nestjs/common';
+import type { Request } from 'express';
 import { hash } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { ApiError, type ErrorDefinition, EXPIRED_API_KEY, INVALID_API_KEY, REVOKED_API_KEY } from '#errors';
@@ -36,6 +37,14 @@ const FIND_BY_HASHES: Statement = {
   name: 'api_key_find_by_hashes',
   text: `SELECT ${KEY_COLUMNS}, encode(key.hash, 'base64') FROM api_key key JOIN client ON client.id = key.client_id WHERE key.hash = ANY ($1)`,
 };
+
+// RFC 6750, section 2.1: credentials = "Bearer" 1*SP b64token. RFC 9110, section 11.1: the scheme is case-insensitive.
+const BEARER = /^bearer +([A-Za-z0-9\-._~+/]+=*)$/i;
+
+/** The bearer token of a request, such as an API key; undefined without one. */
+export function bearerTokenOf({ headers }: Request): string | undefined {
+  return BEARER.exec(headers.authorization ?? '')?.[1];
+}
 
 interface KnownKey {
   readonly key: StoredApiKey;
@@ -101,8 +110,8 @@ export class ApiKeyVerifier {
   }
 
   /** The client of a key in memory, whether or not the key is still valid: only for its share of this process. */
-  knownClient(token: string): bigint | undefined {
-    return this.knownKeys.get(hash('sha256', token, 'base64'))?.key.client.id;
+  knownClient(token: string | undefined): bigint | undefined {
+    return token === undefined ? undefined : this.knownKeys.get(hash('sha256', token, 'base64'))?.key.client.id;
   }
 
   /** The key with a hash in base64; undefined if there is none. Throws as `verify` does. */

@@ -1,6 +1,7 @@
 import { Injectable, Logger } from '@nestjs/common';
 import { hash } from 'node:crypto';
 import { StartupError } from '#errors';
+import { isScope } from '#operations';
 import { Database, type Statement } from '#postgres';
 import { Clock, printable } from '#runtime';
 import { Application } from '#settings';
@@ -11,7 +12,6 @@ import {
   hashApiKey,
   hasWrongChecksum,
   isBeginning,
-  isScope,
   keysIn,
   withoutWrapping,
 } from './api-key-format.js';

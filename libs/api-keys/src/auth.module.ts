@@ -1,12 +1,12 @@
 import { Global, Inject, Module, type OnApplicationBootstrap } from '@nestjs/common';
-import { DiscoveryModule } from '@nestjs/core';
+import { DiscoveryModule, HttpAdapterHost } from '@nestjs/core';
+import { PlatformExpressAdapter } from '#http';
 import { Config, optional, type SettingsOf } from '#settings';
 import { ApiKeyChanges } from './api-key-changes.js';
-import { ApiKeyVerifier } from './api-key.verifier.js';
+import { ApiKeyVerifier, bearerTokenOf } from './api-key.verifier.js';
 import { ApiKeysService } from './api-keys.service.js';
 import { Authenticators } from './authenticator.js';
 import { EventStreams } from './event-streams.js';
-import { OperationRegistry } from './operation-registry.js';
 
 export const API_KEY_SETTINGS = {
   bootstrapApiKey: optional(
@@ -18,22 +18,29 @@ export const API_KEY_SETTINGS = {
   ),
 };
 
-/** API keys, and the operations that they open. */
+/** API keys, and other ways to say who calls. */
 @Global()
 @Module({
   imports: [DiscoveryModule],
-  providers: [ApiKeyVerifier, ApiKeysService, ApiKeyChanges, OperationRegistry, EventStreams, Authenticators],
-  exports: [ApiKeyVerifier, ApiKeysService, OperationRegistry, EventStreams, Authenticators],
+  providers: [ApiKeyVerifier, ApiKeysService, ApiKeyChanges, EventStreams, Authenticators],
+  exports: [ApiKeyVerifier, ApiKeysService, EventStreams, Authenticators],
 })
 export class AuthModule implements OnApplicationBootstrap {
   constructor(
     @Inject(Config) private readonly config: SettingsOf<typeof API_KEY_SETTINGS>,
     private readonly apiKeys: ApiKeysService,
+    private readonly verifier: ApiKeyVerifier,
+    private readonly adapterHost: HttpAdapterHost,
   ) {}
 
   /** @throws StartupError when BOOTSTRAP_API_KEY has a wrong checksum */
   async onApplicationBootstrap(): Promise<void> {
     const { bootstrapApiKey } = this.config;
+    const { httpAdapter } = this.adapterHost;
+    // Commands have no HTTP server.
+    if (httpAdapter instanceof PlatformExpressAdapter) {
+      httpAdapter.knownClient = (request) => this.verifier.knownClient(bearerTokenOf(request));
+    }
     if (bootstrapApiKey !== undefined) await this.apiKeys.ensureBootstrapKey(bootstrapApiKey);
   }
 }

@@ -1,7 +1,11 @@
 import { Injectable } from '@nestjs/common';
 import type { Request } from 'express';
 import { ApiError, RATE_LIMITED, toApiError } from '#errors';
-import type { StoredApiKey } from './stored-api-key.js';
+import type { Operation } from '#operations';
+import { ApiKeyVerifier, bearerTokenOf } from './api-key.verifier.js';
+import { Authenticators } from './authenticator.js';
+import type { RequestStep } from './request-step.js';
+import { NO_KEY, type StoredApiKey } from './stored-api-key.js';
 
 /** Interval in ms at which the key of an open stream is checked. */
 const CHECK_INTERVAL_MS = 500;
@@ -11,37 +15,41 @@ export const MAX_STREAMS_PER_KEY = 100;
 
 /** The open event streams (`@Sse()`): a stream is cut when its key is revoked or expires. */
 @Injectable()
-export class EventStreams {
+export class EventStreams implements RequestStep {
   private readonly open = new Map<Request, bigint>();
+
+  constructor(
+    private readonly verifier: ApiKeyVerifier,
+    private readonly authenticators: Authenticators,
+  ) {}
 
   /**
    * Counts a request for a stream, and checks its key until the response is over.
    *
-   * @param verify returns undefined or throws a 401 when the key is no longer valid
    * @throws ApiError RATE_LIMITED beyond MAX_STREAMS_PER_KEY
    */
-  admit(request: Request, { id }: StoredApiKey, verify: () => unknown): void {
-    if (request.context.isOver) return;
+  admit(request: Request, { isStream }: Operation, { id, prefix }: StoredApiKey): void {
+    if (!isStream || request.context.isOver) return;
     const others = [...this.open.values()].filter((other) => other === id).length;
     if (others >= MAX_STREAMS_PER_KEY) {
       const message = `This API key has ${others} event streams open. Close one, and try again.`;
       throw new ApiError(RATE_LIMITED, message, { 'Retry-After': '10' });
     }
     this.open.set(request, id);
-    const timer = setInterval(() => void check(request, verify), CHECK_INTERVAL_MS);
+    const timer = setInterval(() => void this.check(request, prefix), CHECK_INTERVAL_MS);
     request.res?.once('close', () => {
       clearInterval(timer);
       this.open.delete(request);
     });
   }
-}
 
-async function check({ res }: Request, verify: () => unknown): Promise<void> {
-  try {
-    if ((await verify()) !== undefined) return;
-  } catch (error) {
-    // A stream stays open while the database is unreachable.
-    if (toApiError(error).definition.status !== 401) return;
+  private async check(request: Request, prefix: string): Promise<void> {
+    try {
+      if (prefix !== NO_KEY) await this.verifier.verify(bearerTokenOf(request) as string);
+      else if ((await this.authenticators.identify(request)) === undefined) request.res?.destroy();
+    } catch (error) {
+      // A stream stays open while the database is unreachable.
+      if (toApiError(error).definition.status === 401) request.res?.destroy();
+    }
   }
-  res?.destroy();
 }

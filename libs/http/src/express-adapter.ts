@@ -49,7 +49,7 @@ export interface RequestObserver {
  * `http-server.ts` sets the time-outs of requests and connections; `connections.ts` sets that of clients that do not read.
  */
 export class PlatformExpressAdapter extends ExpressAdapter {
-  /** The client of a request if its API key is in memory. Set by ApiKeyGuard. */
+  /** The client of a request if its API key is in memory. Set by AuthModule. */
   knownClient: (request: Request) => ClientId = () => undefined;
   private readonly turns = new Turns();
   private readonly inFlight: RequestsInFlight;

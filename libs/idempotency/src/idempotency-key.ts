@@ -2,6 +2,7 @@ import { createParamDecorator, type ExecutionContext } from '@nestjs/common';
 import type { Request, Response } from 'express';
 import { ApiError, INVALID_IDEMPOTENCY_KEY } from '#errors';
 import { countHeader } from '#http';
+import { IDEMPOTENT_METADATA } from '#operations';
 
 /** The header field of the request (draft-ietf-httpapi-idempotency-key-header-07). */
 export const IDEMPOTENCY_KEY_HEADER = 'Idempotency-Key';
@@ -42,8 +43,6 @@ export class IdempotencyKey {
     readonly markReplayed: () => void,
   ) {}
 }
-
-export const IDEMPOTENT_METADATA = 'platform:idempotent';
 
 const FIELD = IDEMPOTENCY_KEY_HEADER.toLowerCase();
 

@@ -1,14 +1,12 @@
 import { type CanActivate, type ExecutionContext, Inject, Injectable, type Type } from '@nestjs/common';
 import { HttpAdapterHost } from '@nestjs/core';
 import type { Request } from 'express';
-import { Deprecations } from '#deprecation';
 import type { BodyPlan, PlatformExpressAdapter } from '#http';
-import { ApiError, VALIDATION_FAILED } from '#errors';
+import { ApiError, unstorableIn, VALIDATION_FAILED } from '#errors';
 import { RouteParamtypes } from '#internals';
 import { Config, integer, type SettingsOf } from '#settings';
 import { bodyLimitsOf } from './body-limits.decorator.js';
 import { declaredTypesOf, type Handler, parametersOf } from './handler-parameters.js';
-import { unstorableIn } from './unstorable.js';
 
 export const BODY_SETTINGS = {
   maxBodyBytes: integer(
@@ -36,19 +34,16 @@ export class BodyGuard implements CanActivate {
 
   constructor(
     @Inject(Config) private readonly config: SettingsOf<typeof BODY_SETTINGS>,
-    private readonly deprecations: Deprecations,
     private readonly adapterHost: HttpAdapterHost<PlatformExpressAdapter>,
   ) {}
 
-  /** @throws what `BodyReader.read` throws, OPERATION_REMOVED, or VALIDATION_FAILED for text that cannot be stored */
+  /** @throws what `BodyReader.read` throws, or VALIDATION_FAILED for text that cannot be stored */
   canActivate(execution: ExecutionContext): true | Promise<true> {
     // Messages of gateways and microservices have no body.
     if (execution.getType() !== 'http') return true;
     const request = execution.getArgByIndex<Request>(0);
     const plan = this.planOf(request.context.operation as string, execution);
     if (plan === null || request.body !== undefined || request.readableDidRead) return true;
-    // 410 comes before 415, 413 and 400.
-    this.deprecations.refuseRemoved(execution);
     const body = this.adapterHost.httpAdapter.bodies.read(request, plan);
     if (body instanceof Promise) return body.then((read: unknown) => setBody(request, read, plan));
     return setBody(request, body, plan);

@@ -16,12 +16,12 @@ import {
   type ErrorDefinition,
   INVALID_PARAMETER,
   StartupError,
+  unstorableIn,
   VALIDATION_FAILED,
 } from '#errors';
 import { lateOptionsOf } from '#internals';
 import { nearestName } from '#runtime';
 import { type Handler, parametersOf } from './handler-parameters.js';
-import { unstorableIn } from './unstorable.js';
 import { type CheckedProperty, INVALID, inputClassOf, isInputClass } from './input-class.js';
 
 type Fields = Record<string, unknown>;

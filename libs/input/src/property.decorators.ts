@@ -1,3 +1,4 @@
+import { UNSTORABLE } from '#errors';
 import {
   countCharacters,
   hasOwnNumerals,
@@ -10,7 +11,6 @@ import {
   toInt64,
 } from '#json';
 import { checkedProperty, type Described, type Rule } from './input-class.js';
-import { UNSTORABLE } from './unstorable.js';
 
 /*
  * Decorators for the properties of input classes. Each one is the runtime rule, its error clause and its schema in the

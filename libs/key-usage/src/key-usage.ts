@@ -1,4 +1,7 @@
 import { Injectable, Logger, type OnApplicationBootstrap, type OnApplicationShutdown } from '@nestjs/common';
+import type { Request } from 'express';
+import type { RequestStep, StoredApiKey } from '#api-keys';
+import type { Operation } from '#operations';
 import { Database, epochOf, isOutcomeUnknown, type Statement, timeOf } from '#postgres';
 import { Clock } from '#runtime';
 
@@ -87,7 +90,7 @@ export const KEY_USAGE_STATEMENTS = { ADD, DELETE_BEFORE } as const satisfies Re
  * If a write fails, its counts are kept for the next one, unless they may have been stored: no call counts twice.
  */
 @Injectable()
-export class KeyUsage implements OnApplicationBootstrap, OnApplicationShutdown {
+export class KeyUsage implements RequestStep, OnApplicationBootstrap, OnApplicationShutdown {
   private readonly log = new Logger(KeyUsage.name);
   private counters = new Map<string, UsageRecord>();
   failedWrites = 0;
@@ -111,6 +114,10 @@ export class KeyUsage implements OnApplicationBootstrap, OnApplicationShutdown {
   async onApplicationShutdown(): Promise<void> {
     clearInterval(this.timer);
     await this.write();
+  }
+
+  admit({ context, headers }: Request, { name }: Operation, { id }: StoredApiKey): void {
+    this.count(id, name, headers['user-agent'], context.now);
   }
 
   /** Counts calls whose last one was at `now`, in ms. */

@@ -1,9 +1,9 @@
 import { Controller, Get, Header, VERSION_NEUTRAL } from '@nestjs/common';
 import { HttpAdapterHost } from '@nestjs/core';
 import { ApiExcludeController } from '@nestjs/swagger';
-import { Public } from '#api-keys';
 import { serviceUnavailable } from '#errors';
 import type { PlatformExpressAdapter } from '#http';
+import { Public } from '#operations';
 import { Readiness } from './readiness.js';
 
 interface ReadyAnswer {

@@ -3,8 +3,8 @@ import { ApiExcludeController } from '@nestjs/swagger';
 import cluster from 'node:cluster';
 import { EventEmitter, once } from 'node:events';
 import { AggregatorRegistry, Registry } from 'prom-client';
-import { RequireScopes } from '#api-keys';
 import { serviceUnavailable } from '#errors';
+import { RequireScopes } from '#operations';
 import { Metrics } from './metrics.js';
 
 /** Sent by a worker that is scraped to the primary process, which replies with the text of the group's metrics. */

@@ -2,9 +2,9 @@ import { Controller, Get, Post, type Type, Version, VERSION_NEUTRAL, VersioningT
 import { DiscoveryModule } from '@nestjs/core';
 import { ApiCreatedResponse, ApiOperation, type OpenAPIObject } from '@nestjs/swagger';
 import { Test } from '@nestjs/testing';
-import { OperationRegistry, Public, RequireScopes } from '#api-keys';
 import { defineError, FailsWith } from '#errors';
 import { IdempotencyKey, Idempotent } from '#idempotency';
+import { OperationRegistry, Public, RequireScopes } from '#operations';
 import { Clock } from '#runtime';
 import { Application, Config } from '#settings';
 import { OpenApiDocument, Tag } from './openapi-document.js';

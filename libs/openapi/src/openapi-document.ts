@@ -16,8 +16,7 @@ import {
   type TagObject,
 } from '@nestjs/swagger';
 import { stringify } from 'yaml';
-import { OperationRegistry } from '#api-keys';
-import type { Deprecation } from '#deprecation';
+import { type Deprecation, OperationRegistry } from '#operations';
 import { Application, BASE_PATH, Config, optional, rootUrlOf, type Setting, type SettingsOf } from '#settings';
 import { describeComponents } from './components.js';
 import { toJsonSchema } from './json-schema.js';

@@ -7,7 +7,6 @@ import type {
   ResponsesObject,
 } from '@nestjs/swagger';
 import { STATUS_CODES } from 'node:http';
-import { removalMessage, stabilityField } from '#deprecation';
 import {
   BAD_REQUEST,
   BODY_TOO_COMPLEX,
@@ -36,7 +35,7 @@ import {
   UNSUPPORTED_MEDIA_TYPE,
   VALIDATION_FAILED,
 } from '#errors';
-import type { OperationTraits } from './operations.js';
+import { type Operation, removalMessage, stabilityField } from '#operations';
 import { RATE_LIMIT_HEADERS, type ResponseHeaderName, responseHeaders } from './response-headers.js';
 
 const KEY_ERRORS = [MISSING_API_KEY, INVALID_API_KEY, EXPIRED_API_KEY, REVOKED_API_KEY];
@@ -85,11 +84,7 @@ export function describeSharedResponses(): Record<string, ResponseObject | Refer
  * All responses of an operation: the successes that its decorators declare, with the platform's header fields, and every
  * error of the operation. If a decorator declares a type for an error, it is the type of `details`.
  */
-export function describeResponses(
-  method: string,
-  operation: OperationObject,
-  traits: OperationTraits,
-): ResponsesObject {
+export function describeResponses(method: string, operation: OperationObject, traits: Operation): ResponsesObject {
   const described: Record<number, ResponseObject | ReferenceObject> = {};
   const failures = failuresOf(operation, traits);
   const declared = declaredResponses(operation, traits);
@@ -111,7 +106,7 @@ export function describeResponses(
 }
 
 /** The responses that decorators declare, by status. @nestjs/swagger omits the success when an error is declared. */
-function declaredResponses({ responses }: OperationObject, traits: OperationTraits): Map<number, ResponseObject> {
+function declaredResponses({ responses }: OperationObject, traits: Operation): Map<number, ResponseObject> {
   const declared = Object.entries(responses as Record<string, ResponseObject>)
     // Ranges such as 4XX and `default` are left out: the platform describes every error.
     .filter(([key]) => /^\d+$/.test(key))
@@ -124,7 +119,7 @@ function describeSuccess(
   method: string,
   status: number,
   { description, headers, content }: ResponseObject,
-  traits: OperationTraits,
+  traits: Operation,
 ): ResponseObject {
   const isRepresentation = method === 'get' && status === 200;
   return {
@@ -141,7 +136,7 @@ function describeSuccess(
 }
 
 /** Every error with which an operation can answer a request that is valid HTTP. */
-function failuresOf({ requestBody, parameters = [] }: OperationObject, traits: OperationTraits): ErrorDefinition[] {
+function failuresOf({ requestBody, parameters = [] }: OperationObject, traits: Operation): ErrorDefinition[] {
   const hasQuery = parameters.some((parameter) => 'in' in parameter && parameter.in === 'query');
   return [
     ...(hasQuery ? [INVALID_PARAMETER] : []),
@@ -176,7 +171,7 @@ function failuresOfBody(body: NonNullable<OperationObject['requestBody']>): Erro
 function describeErrors(
   status: number | string,
   failures: readonly ErrorDefinition[],
-  traits?: OperationTraits,
+  traits?: Operation,
   declared?: ResponseObject,
 ): ResponseObject | ReferenceObject {
   const details = declared?.content?.['application/json']?.schema;
@@ -218,7 +213,7 @@ export function describeErrorExample(
 }
 
 /** Header fields that decorators of an operation cause. Clients without a rate limit do not get its fields. */
-function headersOf({ isPublic, deprecation, stability }: OperationTraits): HeadersObject {
+function headersOf({ isPublic, deprecation, stability }: Operation): HeadersObject {
   return {
     ...responseHeaders(
       ...(isPublic ? [] : RATE_LIMIT_HEADERS),

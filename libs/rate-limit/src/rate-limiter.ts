@@ -1,11 +1,11 @@
 import { Inject, Injectable, Module, type OnApplicationShutdown, type OnModuleInit } from '@nestjs/common';
-import type { Response } from 'express';
+import type { Request, Response } from 'express';
 import { Gauge } from 'prom-client';
-import type { Client } from '#api-keys';
+import type { RequestStep, StoredApiKey } from '#api-keys';
 import { ApiError, RATE_LIMITED } from '#errors';
 import { Metrics, registerMetric } from '#observability';
+import type { Operation } from '#operations';
 import type { PostgresConfig } from '#postgres';
-import { Clock } from '#runtime';
 import { Config, integer, optional, type SettingsOf, withEscapes } from '#settings';
 import { SharedTokenBuckets } from './shared-token-buckets.js';
 import { TokenBuckets, tokensAfter, WINDOW_MS } from './token-buckets.js';
@@ -43,7 +43,7 @@ function parseRedisUri(text: string): string | undefined {
  * REDIS_URL all instances share the count. While Redis is unreachable each process counts alone.
  */
 @Injectable()
-export class RateLimiter implements OnModuleInit, OnApplicationShutdown {
+export class RateLimiter implements RequestStep, OnModuleInit, OnApplicationShutdown {
   private readonly buckets = new TokenBuckets();
   private readonly policy: string;
   shared: SharedTokenBuckets | undefined;
@@ -51,7 +51,6 @@ export class RateLimiter implements OnModuleInit, OnApplicationShutdown {
   constructor(
     @Inject(Config)
     private readonly config: SettingsOf<typeof RATE_LIMIT_SETTINGS> & Pick<PostgresConfig, 'databaseUrl'>,
-    private readonly clock: Clock,
     private readonly metrics: Metrics,
   ) {
     this.policy = `"client";q=${config.rateLimitPerMinute};w=${WINDOW_S}`;
@@ -80,16 +79,16 @@ export class RateLimiter implements OnModuleInit, OnApplicationShutdown {
    *
    * @throws ApiError of status 429 if the call is refused; with Redis, rejects with it
    */
-  admit(client: Client, response: Response, now = this.clock.now()): Promise<undefined> | undefined {
+  admit({ context, res }: Request, _operation: Operation, { client }: StoredApiKey): void | Promise<void> {
     const perMinute = this.config.rateLimitPerMinute;
-    if (perMinute === 0) return undefined;
-    const answer = (left = this.buckets.take(client.id, perMinute, now)): undefined =>
-      this.answer(response, perMinute, left);
+    if (perMinute === 0) return;
+    const answer = (left = this.buckets.take(client.id, perMinute, context.now)): void =>
+      this.answer(res as Response, perMinute, left);
     return this.shared === undefined ? answer() : this.shared.take(client.id, perMinute).then(answer);
   }
 
   /** Adds the header fields of draft-ietf-httpapi-ratelimit-headers-10. */
-  private answer(response: Response, perMinute: number, left: number): undefined {
+  private answer(response: Response, perMinute: number, left: number): void {
     const secondsPerToken = WINDOW_S / perMinute;
     const tokens = tokensAfter(left);
     const untilFull = Math.ceil((perMinute - tokens) * secondsPerToken);

@@ -1,5 +1,4 @@
 import { applyDecorators, SetMetadata } from '@nestjs/common';
-import { isScope } from './api-key-format.js';
 
 /**
  * Key of the metadata that `@Public()` sets to true, and `@RequireScopes` to false. For guards of your own:
@@ -13,6 +12,11 @@ export const PUBLIC_METADATA = 'platform:public';
  * @example `@Get('opening-hours') @Public() getOpeningHours(): OpeningHours`
  */
 export const Public = (): ClassDecorator & MethodDecorator => SetMetadata(PUBLIC_METADATA, true);
+
+/** Whether a text has the form of a scope: `thing:action` in lower-case letters, such as `orders:read`. */
+export function isScope(text: string): boolean {
+  return /^[a-z][a-z0-9-]{0,62}:[a-z][a-z0-9-]{0,62}$/.test(text);
+}
 
 export const REQUIRED_SCOPES_METADATA = 'platform:scopes';
 

@@ -1,5 +1,6 @@
 import type { Request } from 'express';
-import { ApiError, BAD_REQUEST, INVALID_PARAMETER, VALIDATION_FAILED } from '#errors';
+import { ApiError } from './api-error.js';
+import { BAD_REQUEST, INVALID_PARAMETER, VALIDATION_FAILED } from './error-catalogue.js';
 
 /** Finds a text that PostgreSQL cannot store unchanged. */
 export const UNSTORABLE = /\0|\p{Surrogate}/u;

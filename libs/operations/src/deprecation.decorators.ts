@@ -1,12 +1,14 @@
 import { applyDecorators, SetMetadata, UseInterceptors } from '@nestjs/common';
 import { INTERCEPTORS_METADATA } from '#internals';
-import { DecoratedInterceptor, type Deprecation, DEPRECATION_METADATA, STABILITY_METADATA } from './deprecations.js';
+import { type Deprecation, DEPRECATION_METADATA, STABILITY_METADATA, type StabilityLevel } from './deprecation.js';
+import { DeprecationInterceptor } from './deprecation.interceptor.js';
 
 /** Adds the interceptor to a handler once: it serves both decorators. */
 const announce: MethodDecorator = (prototype, name, descriptor) => {
   const handler = descriptor.value as object;
   const interceptors = (Reflect.getMetadata(INTERCEPTORS_METADATA, handler) ?? []) as unknown[];
-  if (!interceptors.includes(DecoratedInterceptor)) UseInterceptors(DecoratedInterceptor)(prototype, name, descriptor);
+  if (!interceptors.includes(DeprecationInterceptor))
+    UseInterceptors(DeprecationInterceptor)(prototype, name, descriptor);
 };
 
 /**
@@ -38,9 +40,6 @@ export function Deprecated(
   }
   return applyDecorators(SetMetadata(DEPRECATION_METADATA, deprecation), announce);
 }
-
-/** The stability of an operation. Operations without `@Stability` are stable. */
-export type StabilityLevel = 'experimental' | 'beta';
 
 /**
  * Marks an operation whose contract may change: in the document, and by `<Product>-Stability` on responses after the guards.

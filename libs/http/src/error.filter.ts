@@ -1,14 +1,10 @@
 import { type ArgumentsHost, Catch, type ExceptionFilter, HttpException, Logger } from '@nestjs/common';
-import { type AbstractHttpAdapter, HttpAdapterHost } from '@nestjs/core';
-import type { Request } from 'express';
+import { HttpAdapterHost } from '@nestjs/core';
+import type { Request, Response } from 'express';
 import { type Observable, throwError } from 'rxjs';
-import { ApiError, RequestAbortedError, toApiError } from '#errors';
-import { refusedInputOf } from '#input';
+import { ApiError, refusedInputOf, RequestAbortedError, toApiError } from '#errors';
 import { LimitedWarnings } from '#runtime';
-
-interface ErrorAnswers extends AbstractHttpAdapter {
-  sendError(response: unknown, error: ApiError): void;
-}
+import type { PlatformExpressAdapter } from './express-adapter.js';
 
 /**
  * Turns everything that is thrown during a request into a response. Filters of modules come first.
@@ -29,7 +25,7 @@ export class ErrorFilter implements ExceptionFilter {
   private readonly logger = new Logger(ErrorFilter.name);
   private readonly warnings = new LimitedWarnings(this.logger);
 
-  constructor(private readonly adapterHost: HttpAdapterHost<ErrorAnswers>) {}
+  constructor(private readonly adapterHost: HttpAdapterHost<PlatformExpressAdapter>) {}
 
   catch(exception: unknown, host: ArgumentsHost): Observable<never> | undefined {
     if (host.getType() === 'http') return void this.answer(exception, host);
@@ -39,7 +35,7 @@ export class ErrorFilter implements ExceptionFilter {
 
   private answer(exception: unknown, host: ArgumentsHost): void {
     const http = host.switchToHttp();
-    const response = http.getResponse<{ destroy(): void }>();
+    const response = http.getResponse<Response>();
     const request = http.getRequest<Request>();
     const { context } = request;
     const adapter = this.adapterHost.httpAdapter;

@@ -1,0 +1,104 @@
+import { type CanActivate, type ExecutionContext, Inject, Injectable } from '@nestjs/common';
+import type { Request } from 'express';
+import { ApiError, INSUFFICIENT_SCOPE, MISSING_API_KEY, toApiError } from '#errors';
+import { operationRemoved, type Operation, OperationRegistry } from '#operations';
+import { Clock } from '#runtime';
+import { product } from '#settings';
+import { ApiKeyVerifier, bearerTokenOf } from './api-key.verifier.js';
+import { Authenticators } from './authenticator.js';
+import { REQUEST_STEPS, type RequestStep } from './request-step.js';
+import { NO_KEY, type StoredApiKey } from './stored-api-key.js';
+
+/** The scope of `/metrics`. While the database is unreachable, a key with it that was valid before still counts there. */
+const METRICS_SCOPE = 'metrics:read';
+
+/**
+ * Admits a request to a handler only with a valid API key or from a caller that an `Authenticator` knows, if all steps admit
+ * it, and with the scopes of `@RequireScopes`. Handlers with `@Public()` admit every request. None is admitted after the
+ * sunset of its operation. Runs before the body is read, and synchronously if the key is known and no step waits.
+ *
+ * @throws ApiError of status 401 or 403 with its challenge, what a step throws, or OPERATION_REMOVED
+ */
+@Injectable()
+export class ApiKeyGuard implements CanActivate {
+  constructor(
+    private readonly clock: Clock,
+    private readonly operations: OperationRegistry,
+    private readonly authenticators: Authenticators,
+    private readonly verifier: ApiKeyVerifier,
+    @Inject(REQUEST_STEPS) private readonly steps: readonly RequestStep[],
+  ) {}
+
+  canActivate(execution: ExecutionContext): boolean | Promise<boolean> {
+    const now = this.clock.now();
+    const operation = this.operations.of(execution.getClass(), execution.getHandler());
+    // No route: a handler of another transport. `refuseUnprotectedHandlers` stops the start unless it is public.
+    if (operation === undefined) return execution.getType() !== 'http';
+    const request = execution.getArgByIndex<Request>(0);
+    const { context } = request;
+    context.operation = operation.name;
+    context.now = now;
+    if (operation.isPublic) {
+      if (now >= operation.removedAt) throw operationRemoved(operation);
+      return true;
+    }
+    const token = context.authorizations === 1 ? bearerTokenOf(request) : undefined;
+    if (
+      this.authenticators.all.length === 0 ||
+      context.authorizations > 1 ||
+      token?.startsWith(product().apiKeyPrefix)
+    ) {
+      return this.admitKey(request, operation, token);
+    }
+    return this.admitCaller(request, operation, token);
+  }
+
+  private async admitCaller(request: Request, operation: Operation, token: string | undefined): Promise<boolean> {
+    const caller = await this.authenticators.identify(request);
+    return caller === undefined ? this.admitKey(request, operation, token) : this.admit(request, operation, caller);
+  }
+
+  private admitKey(request: Request, operation: Operation, token: string | undefined): boolean | Promise<boolean> {
+    if (token === undefined) throw new ApiError(MISSING_API_KEY);
+    const key = this.verifier.verify(token, request.context.now);
+    if (!(key instanceof Promise)) return this.admit(request, operation, key);
+    return key
+      .catch((error: unknown) => this.keyInOutage(error, operation, token))
+      .then((found) => this.admit(request, operation, found));
+  }
+
+  /** Without metrics, no alert would say that the database is unreachable. */
+  private keyInOutage(error: unknown, { scopes }: Operation, token: string): StoredApiKey {
+    const isOutage = toApiError(error).unavailableCause !== undefined;
+    const key = isOutage && scopes.includes(METRICS_SCOPE) ? this.verifier.lastKnown(token) : undefined;
+    if (key === undefined) throw error;
+    return key;
+  }
+
+  private admit(request: Request, operation: Operation, key: StoredApiKey): boolean | Promise<boolean> {
+    const { context } = request;
+    const refusal = refusalOf(operation, key, context.now);
+    context.client = key.client.name;
+    context.clientId = key.client.id;
+    let admitted: unknown;
+    for (const step of this.steps) {
+      admitted =
+        admitted instanceof Promise
+          ? admitted.then(() => step.admit(request, operation, key))
+          : step.admit(request, operation, key);
+    }
+    if (admitted instanceof Promise) return admitted.then(() => refusal === undefined || Promise.reject(refusal));
+    if (refusal !== undefined) throw refusal;
+    return true;
+  }
+}
+
+function refusalOf(operation: Operation, { scopes, prefix }: StoredApiKey, now: number): ApiError | undefined {
+  const missing = operation.scopes.filter((scope) => !scopes.includes(scope));
+  if (missing.length === 0) return now < operation.removedAt ? undefined : operationRemoved(operation);
+  const subject = prefix === NO_KEY ? 'client' : 'API key';
+  const required = operation.scopes.join(' ');
+  return new ApiError(INSUFFICIENT_SCOPE, `The ${subject} lacks the scope ${missing.join(', ')}.`, {
+    'WWW-Authenticate': `Bearer realm="${product().name}", error="insufficient_scope", scope="${required}"`,
+  });
+}

@@ -1,0 +1,15 @@
+import type { Request } from 'express';
+import type { Operation } from '#operations';
+import type { StoredApiKey } from './stored-api-key.js';
+
+/**
+ * A step of `ApiKeyGuard` between the key and its scopes: for every request whose sender is known, also one that lacks a
+ * scope. `request.context` has the client and the time.
+ */
+export interface RequestStep {
+  /** Throws, or rejects, to refuse the request. Returns a promise only if it must wait. */
+  admit(request: Request, operation: Operation, key: StoredApiKey): void | Promise<void>;
+}
+
+/** Token of the array of all steps, in their order. */
+export const REQUEST_STEPS = Symbol('REQUEST_STEPS');

@@ -1,0 +1,153 @@
+import { HttpStatus, Inject, Injectable, RequestMethod, type Type, VERSION_NEUTRAL } from '@nestjs/common';
+import { DiscoveryService, MetadataScanner } from '@nestjs/core';
+import { DECORATORS } from '@nestjs/swagger';
+import { type ErrorDefinition, FAILURES_METADATA, StartupError } from '#errors';
+import { HTTP_CODE_METADATA, METHOD_METADATA, PATH_METADATA, SSE_METADATA, VERSION_METADATA } from '#internals';
+import { Config } from '#settings';
+import { PUBLIC_METADATA, REQUIRED_SCOPES_METADATA } from './access.decorators.js';
+import { type Announcement, announcementOf, type DeprecationConfig } from './deprecation.js';
+
+/** Metadata key of a handler that takes an `Idempotency-Key`. */
+export const IDEMPOTENT_METADATA = 'platform:idempotent';
+
+/** What the decorators of a handler declare, read once. */
+export interface Operation extends Announcement {
+  readonly name: string;
+  /** The operationId of `@ApiOperation`, else `<controller>.<method>`: what @nestjs/swagger gets. */
+  readonly key: string;
+  /** The handler has one method and belongs to a version. */
+  readonly isListed: boolean;
+  readonly isPublic: boolean;
+  /** The scopes that a key needs. */
+  readonly scopes: readonly string[];
+  /** Whether the response is an event stream (`@Sse()`). */
+  readonly isStream: boolean;
+  /** Whether the handler takes an `Idempotency-Key`. */
+  readonly isIdempotent: boolean;
+  /** The status of a success. */
+  readonly status: number;
+  /** The errors of `@FailsWith`. */
+  readonly failures: readonly ErrorDefinition[];
+}
+
+type Operations = ReadonlyMap<Type, ReadonlyMap<object, Operation>>;
+
+/**
+ * The handlers of all controllers. The name of each one is unique in the application: it is its operationId, and the
+ * `operation` of log, metrics and usage. It is the `operationId` of `@ApiOperation`, else the name of the method, or, when an
+ * earlier controller has taken that name, `<controller>_<method>`.
+ *
+ * Controllers are named in the order of their modules, so adding a module after the others renames nothing.
+ */
+@Injectable()
+export class OperationRegistry {
+  private byController: Operations | undefined;
+
+  constructor(
+    private readonly discovery: DiscoveryService,
+    @Inject(Config) private readonly config: DeprecationConfig,
+  ) {}
+
+  /**
+   * All operations by controller and handler, a method of the controller.
+   *
+   * @throws Error when two handlers would have the same name, or nothing says who may call one; so such an application
+   * fails at start
+   */
+  get all(): Operations {
+    return (this.byController ??= this.readAll());
+  }
+
+  /** The scopes that operations need, in alphabetical order. */
+  get scopes(): string[] {
+    const operations = [...this.all.values()].flatMap((handlers) => [...handlers.values()]);
+    return [...new Set(operations.flatMap(({ scopes }) => scopes))].sort();
+  }
+
+  /** The operation of a handler; undefined when it has no route. */
+  of(controller: Type, handler: object): Operation | undefined {
+    return this.all.get(controller)?.get(handler);
+  }
+
+  private readAll(): Operations {
+    const taken = new Map<string, string>();
+    const undecided: string[] = [];
+    // A Set, because several modules may register the same controller.
+    const controllers = new Set(this.discovery.getControllers().map(({ metatype }) => metatype as Type));
+    const all = new Map<Type, Map<object, Operation>>();
+    for (const controller of controllers) {
+      const operations = new Map<object, Operation>();
+      all.set(controller, operations);
+      const prototype = controller.prototype as Record<string, object>;
+      for (const method of new MetadataScanner().getAllMethodNames(prototype)) {
+        const handler = prototype[method] as object;
+        if (!Reflect.hasMetadata(PATH_METADATA, handler)) continue;
+        const id = `${controller.name}.${method}`;
+        operations.set(handler, this.describe(controller, handler, id, taken, undecided));
+      }
+    }
+    if (undecided.length === 0) return all;
+    throw new StartupError(
+      `Nothing says who may call ${undecided.join(', ')}. Add either @RequireScopes('thing:action'), @RequireScopes() ` +
+        'for any API key, or @Public().',
+    );
+  }
+
+  /**
+   * @param id such as `OrdersController.listOrders`
+   * @param taken the handler of each name so far
+   * @param undecided gets a handler without `@RequireScopes` and `@Public()`, or that has both in one place
+   */
+  private describe(
+    controller: Type,
+    handler: object,
+    id: string,
+    taken: Map<string, string>,
+    undecided: string[],
+  ): Operation {
+    const own = <T>(key: string): T | undefined => Reflect.getMetadata(key, handler) as T | undefined;
+    // The handler's decorator overrides the controller's.
+    const either = <T>(key: string): T | undefined =>
+      own<T>(key) ?? (Reflect.getMetadata(key, controller) as T | undefined);
+    const nearest = Reflect.hasMetadata(PUBLIC_METADATA, handler) ? handler : controller;
+    const isPublic = either<boolean>(PUBLIC_METADATA);
+    if (isPublic ? Reflect.hasOwnMetadata(REQUIRED_SCOPES_METADATA, nearest) : isPublic === undefined)
+      undecided.push(id);
+    const isIdempotent = own<boolean>(IDEMPOTENT_METADATA) ?? false;
+    if (isPublic && isIdempotent) {
+      throw new Error(`${id} cannot be @Public() and @Idempotent(): a key belongs to a client.`);
+    }
+    const operationId = own<{ operationId?: string }>(DECORATORS.API_OPERATION)?.operationId;
+    const method = own<RequestMethod>(METHOD_METADATA);
+    const isNeutral = [either<unknown>(VERSION_METADATA)].flat().includes(VERSION_NEUTRAL);
+    const name = nameOf(id, operationId, taken);
+    return {
+      name,
+      key: operationId ?? id,
+      isListed: method !== RequestMethod.ALL && !isNeutral,
+      isPublic: isPublic === true,
+      scopes: isPublic === false ? (Reflect.getMetadata(REQUIRED_SCOPES_METADATA, nearest) as string[]) : [],
+      isStream: Reflect.hasMetadata(SSE_METADATA, handler),
+      isIdempotent,
+      status: own<number>(HTTP_CODE_METADATA) ?? (method === RequestMethod.POST ? HttpStatus.CREATED : HttpStatus.OK),
+      failures: either<ErrorDefinition[]>(FAILURES_METADATA) ?? [],
+      ...announcementOf(handler, name, this.config),
+    };
+  }
+}
+
+/** @param handler such as `OrdersController.listOrders` */
+function nameOf(handler: string, ownId: string | undefined, taken: Map<string, string>): string {
+  const method = handler.slice(handler.indexOf('.') + 1);
+  const candidates = ownId === undefined ? [method, handler.replace('.', '_')] : [ownId];
+  const name = candidates.find((candidate) => !taken.has(candidate));
+  if (name === undefined) {
+    const last = candidates.at(-1) as string;
+    throw new Error(
+      `${taken.get(last)} and ${handler} would both be the operation '${last}'. ` +
+        "Give one of them another name with @ApiOperation({ operationId: '…' }).",
+    );
+  }
+  taken.set(name, handler);
+  return name;
+}
