@@ -21,7 +21,7 @@ export {
   PathId,
   TextProperty,
 } from '#input';
-export { shared } from '#json';
+export { int64Of, shared } from '#json';
 
 // Repositories of entities. Lists in pages.
 export {

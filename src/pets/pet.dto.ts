@@ -4,6 +4,7 @@ import {
   CursorParameter,
   DEFAULT_PAGE_SIZE,
   EnumProperty,
+  int64Of,
   Int64Property,
   LimitParameter,
   TextProperty,
@@ -92,12 +93,4 @@ export class ListPetsQuery {
 
 export function toPet({ id, name, categoryId, status }: PetEntity): Pet {
   return new Pet(int64Of(id), name, int64Of(categoryId), status);
-}
-
-/** The value of a numeral of PostgreSQL, for which `BigInt` takes twice as long if it is short. */
-function int64Of(numeral: string): bigint {
-  if (numeral.length > 15 || numeral.startsWith('-')) return BigInt(numeral);
-  let value = 0;
-  for (let index = 0; index < numeral.length; index++) value = value * 10 + numeral.charCodeAt(index) - 0x30;
-  return BigInt(value);
 }

@@ -1,6 +1,6 @@
 import type { ObjectLiteral, Repository } from 'typeorm';
 import type { Idempotency, IdempotencyKey, IdempotentInserts } from '#idempotency';
-import { compareInt64Texts, INT64_MAX, INT64_MIN, shared } from '#json';
+import { compareInt64Texts, INT64_MAX, INT64_MIN, int64Of, shared } from '#json';
 import { type Database, EXACT_COMMENT } from '#postgres';
 import { Batches, type BatchLimits } from '#shared-statements';
 import { EntityStatements, type Given, type PageStatements } from './entity-statements.js';
@@ -130,7 +130,7 @@ export class SharedRepository<Entity extends ObjectLiteral & { id: string }, Ite
       const { identifiers } = await insert.comment(EXACT_COMMENT).execute();
       return (identifiers[0] as Entity).id;
     });
-    return BigInt(id);
+    return int64Of(id);
   }
 
   /** Whether requests may share statements, of which subscribers are not told. Known after the start, which adds them. */
@@ -210,7 +210,7 @@ export class SharedRepository<Entity extends ObjectLiteral & { id: string }, Ite
       const inserted = await (rows.length === 1
         ? this.database.write<[id: string]>(one, [...(rows[0] as readonly unknown[])])
         : this.database.write<[id: string]>(many, columnsOf(rows)));
-      return inserted.map(([id]) => BigInt(id));
+      return inserted.map(([id]) => int64Of(id));
     };
     return { plain: this.batches(insertAll, INSERT_LIMITS), once: this.idempotency.inserts(once) };
   }

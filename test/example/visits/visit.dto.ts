@@ -3,6 +3,7 @@ import { IsPositive } from 'class-validator';
 import {
   CursorParameter,
   DEFAULT_PAGE_SIZE,
+  int64Of,
   Int64Property,
   LimitParameter,
   OpaqueParameter,
@@ -41,5 +42,5 @@ export class ListVisitsQuery {
 }
 
 export function toVisit({ id, petId, reason, weightKg }: VisitEntity): Visit {
-  return { id: BigInt(id), petId: BigInt(petId), reason, weightKg };
+  return { id: int64Of(id), petId: int64Of(petId), reason, weightKg };
 }

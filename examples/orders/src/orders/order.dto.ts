@@ -2,6 +2,7 @@ import { ApiProperty, ApiSchema } from '@nestjs/swagger';
 import {
   CursorParameter,
   DEFAULT_PAGE_SIZE,
+  int64Of,
   Int64Parameter,
   Int64Property,
   IntegerProperty,
@@ -39,5 +40,5 @@ export class ListOrdersQuery {
 }
 
 export function toOrder({ id, petId, quantity, orderedAt }: OrderEntity): Order {
-  return { id: BigInt(id), petId: BigInt(petId), quantity, orderedAt };
+  return { id: int64Of(id), petId: int64Of(petId), quantity, orderedAt };
 }

@@ -1,5 +1,5 @@
 import { ApiSchema } from '@nestjs/swagger';
-import { CursorParameter, DEFAULT_PAGE_SIZE, Int64Property, LimitParameter, TextProperty } from '#platform';
+import { CursorParameter, DEFAULT_PAGE_SIZE, int64Of, Int64Property, LimitParameter, TextProperty } from '#platform';
 import type { SampleThingEntity } from './sample-thing.entity.js';
 
 /** The id, as responses and paths have it. */
@@ -29,5 +29,5 @@ export class ListSampleThingsQuery {
 }
 
 export function toSampleThing({ id, name }: SampleThingEntity): SampleThing {
-  return { id: BigInt(id), name };
+  return { id: int64Of(id), name };
 }
