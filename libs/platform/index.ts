@@ -23,8 +23,9 @@ export {
 } from '#input';
 export { int64Of, shared } from '#json';
 
-// Repositories of entities. Lists in pages.
+// Repositories of entities. Lists in pages. Addresses of what was created.
 export {
+  Created,
   CursorParameter,
   DEFAULT_PAGE_SIZE,
   Keyset,
@@ -41,7 +42,7 @@ export { Idempotency, IdempotencyKey, Idempotent, type Kept } from '#idempotency
 export { ApiError, defineError, FailsWith, INVALID_CURSOR, PRECONDITION_FAILED, StartupError } from '#errors';
 
 // The OpenAPI document.
-export { LOCATION_HEADER, Tag } from '#openapi';
+export { Tag } from '#openapi';
 
 // API keys, for modules that manage them.
 export { ApiKeyRequestError, ApiKeysService } from '#api-keys';

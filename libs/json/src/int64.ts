@@ -22,17 +22,10 @@ export function parseInt64(text: string): bigint | undefined {
   return isInt64(value) ? value : undefined;
 }
 
-/** Longest integer whose double is exact, sign included: 15 digits. */
-const EXACT_LENGTH = 15;
-
-/**
- * The value of a bigint column, from its text as PostgreSQL and TypeORM return it.
- *
- * @example `new Visit({ id: int64Of(id), reason })`
- */
+/** The value of a bigint column, of its text as PostgreSQL and TypeORM return it: `new Visit({ id: int64Of(id), reason })`. */
 export function int64Of(text: string): bigint {
-  // `BigInt` of a text takes twice as long as that of a number.
-  return BigInt(text.length <= EXACT_LENGTH ? Number(text) : text);
+  // A number of 15 characters is exact, and `BigInt` takes half the time for it.
+  return BigInt(text.length <= 15 ? Number(text) : text);
 }
 
 /** A numeral of JSON: its sign, its digits before and behind the point, and its exponent (RFC 8259, section 6). */
