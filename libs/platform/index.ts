@@ -25,11 +25,13 @@ export { int64Of, shared } from '#json';
 
 // Repositories of entities. Lists in pages. Addresses of what was created.
 export {
+  ArraySchema,
   Created,
   CursorParameter,
   DEFAULT_PAGE_SIZE,
   Keyset,
   LimitParameter,
+  MAX_PAGE_SIZE,
   type Page,
   Paged,
   SharedRepository,

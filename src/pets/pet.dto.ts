@@ -1,12 +1,13 @@
 import { ApiSchema } from '@nestjs/swagger';
-import { ArraySchema, MAX_PAGE_SIZE } from '#entities';
 import {
+  ArraySchema,
   CursorParameter,
   DEFAULT_PAGE_SIZE,
   EnumProperty,
   int64Of,
   Int64Property,
   LimitParameter,
+  MAX_PAGE_SIZE,
   TextProperty,
 } from '#platform';
 import { PET_STATUSES, type PetEntity, type PetStatus } from './pet.entity.js';
