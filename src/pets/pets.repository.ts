@@ -18,7 +18,6 @@ export class PetsRepository extends SharedRepository<PetEntity, Pet> {
 
   /** Stores a pet under a new id. Committed when the promise resolves. */
   async insert(newPet: NewPet, key?: IdempotencyKey): Promise<Pet> {
-    const { name, categoryId, status } = newPet;
-    return new Pet(await this.insertOnce(key, newPet), name, categoryId, status);
+    return new Pet({ ...newPet, id: await this.insertOnce(key, newPet) });
   }
 }

@@ -28,6 +28,11 @@ export class NewVisit {
 export class Visit extends NewVisit {
   @Int64Property({ description: 'Unique identifier of the visit.', example: 1 })
   id: bigint;
+
+  constructor(given: Visit) {
+    super();
+    Object.assign(this, given);
+  }
 }
 
 export class ListVisitsQuery {
@@ -42,5 +47,5 @@ export class ListVisitsQuery {
 }
 
 export function toVisit({ id, petId, reason, weightKg }: VisitEntity): Visit {
-  return { id: int64Of(id), petId: int64Of(petId), reason, weightKg };
+  return new Visit({ id: int64Of(id), petId: int64Of(petId), reason, weightKg });
 }

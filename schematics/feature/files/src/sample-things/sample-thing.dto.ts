@@ -17,6 +17,11 @@ export class NewSampleThing {
 export class SampleThing extends NewSampleThing {
   @Int64Property(ID)
   id: bigint;
+
+  constructor(given: SampleThing) {
+    super();
+    Object.assign(this, given);
+  }
 }
 
 /** Query of listSampleThings. */
@@ -29,5 +34,5 @@ export class ListSampleThingsQuery {
 }
 
 export function toSampleThing({ id, name }: SampleThingEntity): SampleThing {
-  return { id: int64Of(id), name };
+  return new SampleThing({ id: int64Of(id), name });
 }

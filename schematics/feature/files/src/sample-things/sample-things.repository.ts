@@ -2,7 +2,7 @@ import { Injectable } from '@nestjs/common';
 import { InjectRepository } from '@nestjs/typeorm';
 import { Repository } from 'typeorm';
 import { type IdempotencyKey, SharedRepository } from '#platform';
-import { type NewSampleThing, type SampleThing, toSampleThing } from './sample-thing.dto.js';
+import { type NewSampleThing, SampleThing, toSampleThing } from './sample-thing.dto.js';
 import { SampleThingEntity } from './sample-thing.entity.js';
 
 /** The sample things in PostgreSQL. */
@@ -18,7 +18,7 @@ export class SampleThingsRepository extends SharedRepository<SampleThingEntity, 
    * @throws ApiError IDEMPOTENCY_KEY_REUSED
    */
   async insert(newSampleThing: NewSampleThing, key?: IdempotencyKey): Promise<SampleThing> {
-    return { id: await this.insertOnce(key, newSampleThing), ...newSampleThing };
+    return new SampleThing({ ...newSampleThing, id: await this.insertOnce(key, newSampleThing) });
   }
 
   /** Whether there was a row to delete. */
