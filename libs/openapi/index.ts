@@ -1,3 +1,2 @@
 export type { DeprecatedOperation } from './src/openapi-document.js';
 export { DOCUMENT_SETTINGS, OpenApiDocument, OpenApiModule, Tag } from './src/openapi-document.js';
-export { LOCATION_HEADER } from './src/response-headers.js';

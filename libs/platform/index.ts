@@ -20,14 +20,17 @@ export {
   PathId,
   TextProperty,
 } from '#input';
-export { shared } from '#json';
+export { int64Of, shared } from '#json';
 
-// Repositories of entities. Lists in pages.
+// Repositories of entities. Lists in pages. Addresses of what was created.
 export {
+  ArraySchema,
+  Created,
   CursorParameter,
   DEFAULT_PAGE_SIZE,
   Keyset,
   LimitParameter,
+  MAX_PAGE_SIZE,
   type Page,
   Paged,
   SharedRepository,
@@ -40,7 +43,7 @@ export { Idempotency, IdempotencyKey, Idempotent, type Kept } from '#idempotency
 export { ApiError, defineError, FailsWith, INVALID_CURSOR, PRECONDITION_FAILED, StartupError } from '#errors';
 
 // The OpenAPI document.
-export { LOCATION_HEADER, Tag } from '#openapi';
+export { Tag } from '#openapi';
 
 // API keys, for modules that manage them; and other ways to say who calls.
 export { ApiKeyRequestError, ApiKeysService, Authenticator, type Caller } from '#api-keys';

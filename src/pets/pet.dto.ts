@@ -1,11 +1,13 @@
 import { ApiSchema } from '@nestjs/swagger';
-import { ArraySchema, MAX_PAGE_SIZE } from '#entities';
 import {
+  ArraySchema,
   CursorParameter,
   DEFAULT_PAGE_SIZE,
   EnumProperty,
+  int64Of,
   Int64Property,
   LimitParameter,
+  MAX_PAGE_SIZE,
   TextProperty,
 } from '#platform';
 import { PET_STATUSES, type PetEntity, type PetStatus } from './pet.entity.js';
@@ -64,7 +66,8 @@ export class Pet {
   @EnumProperty({ ...STATUS, description: 'Availability of the pet.' })
   status: PetStatus;
 
-  constructor(id: bigint, name: string, categoryId: bigint, status: PetStatus) {
+  // `Object.assign` would take five times as long, for each pet of a page.
+  constructor({ id, name, categoryId, status }: Pet) {
     this.id = id;
     this.name = name;
     this.categoryId = categoryId;
@@ -91,13 +94,5 @@ export class ListPetsQuery {
 }
 
 export function toPet({ id, name, categoryId, status }: PetEntity): Pet {
-  return new Pet(int64Of(id), name, int64Of(categoryId), status);
-}
-
-/** The value of a numeral of PostgreSQL, for which `BigInt` takes twice as long if it is short. */
-function int64Of(numeral: string): bigint {
-  if (numeral.length > 15 || numeral.startsWith('-')) return BigInt(numeral);
-  let value = 0;
-  for (let index = 0; index < numeral.length; index++) value = value * 10 + numeral.charCodeAt(index) - 0x30;
-  return BigInt(value);
+  return new Pet({ id: int64Of(id), name, categoryId: int64Of(categoryId), status });
 }

@@ -1,4 +1,4 @@
-import { Check, Column, Entity, Index } from 'typeorm';
+import { Check, Column, Entity, Index, PrimaryGeneratedColumn } from 'typeorm';
 
 /** Availability of a pet. */
 export const PET_STATUSES = ['available', 'pending', 'sold'] as const;
@@ -12,10 +12,8 @@ export type PetStatus = (typeof PET_STATUSES)[number];
 @Check('ck_pet_name', 'char_length(name) BETWEEN 1 AND 255')
 @Index('ix_pet_status_id', ['status', 'id'])
 export class PetEntity {
-  @Column({
+  @PrimaryGeneratedColumn('identity', {
     type: 'bigint',
-    primary: true,
-    generated: 'identity',
     generatedIdentity: 'ALWAYS',
     primaryKeyConstraintName: 'pk_pet',
   })

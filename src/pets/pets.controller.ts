@@ -1,13 +1,11 @@
-import { Body, Controller, Get, Post, Query, Res } from '@nestjs/common';
-import { ApiBody, ApiCreatedResponse, ApiOkResponse, ApiOperation } from '@nestjs/swagger';
-import type { Response } from 'express';
+import { Body, Controller, Get, Post, Query } from '@nestjs/common';
+import { ApiBody, ApiOkResponse, ApiOperation } from '@nestjs/swagger';
 import {
-  Config,
+  Created,
   Deprecated,
   FailsWith,
   type IdempotencyKey,
   Idempotent,
-  LOCATION_HEADER,
   NoQuery,
   type Page,
   Paged,
@@ -21,10 +19,7 @@ import { PET_NOT_FOUND, PetsService } from './pets.service.js';
 @Tag('Pets', 'The catalogue of pets.')
 @Controller('pets')
 export class PetsController {
-  constructor(
-    private readonly pets: PetsService,
-    private readonly config: Config,
-  ) {}
+  constructor(private readonly pets: PetsService) {}
 
   @Get()
   @RequireScopes('pets:read')
@@ -39,15 +34,9 @@ export class PetsController {
   @RequireScopes('pets:write')
   @ApiOperation({ summary: 'Add a pet', description: 'Adds a pet to the catalogue and assigns its id.' })
   @ApiBody({ type: NewPet, description: 'The pet to add.' })
-  @ApiCreatedResponse({ type: Pet, description: 'The created pet.', headers: LOCATION_HEADER })
-  async createPet(
-    @Body() newPet: NewPet,
-    @Idempotent() key: IdempotencyKey | undefined,
-    @Res({ passthrough: true }) response: Response,
-  ): Promise<Pet> {
-    const pet = await this.pets.create(newPet, key);
-    response.setHeader('Location', `${this.config.publicBaseUrl}/pets/${pet.id}`);
-    return pet;
+  @Created(Pet, 'The created pet.')
+  createPet(@Body() newPet: NewPet, @Idempotent() key: IdempotencyKey | undefined): Promise<Pet> {
+    return this.pets.create(newPet, key);
   }
 
   @Get(':petId')

@@ -1,15 +1,15 @@
 import { Injectable } from '@nestjs/common';
 import { InjectRepository } from '@nestjs/typeorm';
 import { Repository } from 'typeorm';
-import { Database, Idempotency, type IdempotencyKey, type Page, SharedRepository } from '#platform';
+import { type IdempotencyKey, type Page, SharedRepository } from '#platform';
 import { type ListPetsQuery, type NewPet, Pet, toPet } from './pet.dto.js';
 import { PetEntity } from './pet.entity.js';
 
 /** Stores and reads pets. */
 @Injectable()
 export class PetsRepository extends SharedRepository<PetEntity, Pet> {
-  constructor(@InjectRepository(PetEntity) pets: Repository<PetEntity>, database: Database, idempotency: Idempotency) {
-    super(pets, toPet, database, idempotency);
+  constructor(@InjectRepository(PetEntity) pets: Repository<PetEntity>) {
+    super(pets, toPet);
   }
 
   list(query: ListPetsQuery): Promise<Page<Pet>> {
@@ -18,7 +18,6 @@ export class PetsRepository extends SharedRepository<PetEntity, Pet> {
 
   /** Stores a pet under a new id. Committed when the promise resolves. */
   async insert(newPet: NewPet, key?: IdempotencyKey): Promise<Pet> {
-    const { name, categoryId, status } = newPet;
-    return new Pet(await this.insertOnce(key, newPet), name, categoryId, status);
+    return new Pet({ ...newPet, id: await this.insertOnce(key, newPet) });
   }
 }

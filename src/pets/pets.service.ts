@@ -27,10 +27,6 @@ export class PetsService {
     return pet;
   }
 
-  find(id: bigint): Promise<Pet | undefined> {
-    return this.repository.find(id);
-  }
-
   /**
    * Adds a pet. Requests with the same idempotency key add one pet and get the same result.
    *

@@ -20,12 +20,12 @@ let plain: PetsRepository;
 let shared: PetsRepository;
 beforeAll(async () => {
   app = await createTestApp();
+  const pets = app.nest.get<Repository<PetEntity>>(getRepositoryToken(PetEntity));
   const repositoryWith = (sharesStatements: boolean): PetsRepository =>
-    new PetsRepository(
-      app.nest.get<Repository<PetEntity>>(getRepositoryToken(PetEntity)),
-      Object.create(app.nest.get(Database), { sharesStatements: { value: sharesStatements } }) as Database,
-      app.nest.get(Idempotency),
-    );
+    Object.assign(new PetsRepository(pets), {
+      database: Object.create(app.nest.get(Database), { sharesStatements: { value: sharesStatements } }) as Database,
+      idempotency: app.nest.get(Idempotency),
+    });
   plain = repositoryWith(false);
   shared = repositoryWith(true);
 });

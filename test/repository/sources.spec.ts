@@ -23,12 +23,22 @@ test('libs names no feature: no word, or part of an identifier, is pet, pets, an
   expect(matches('src/pets', /\.ts$/, feature).length).toBeGreaterThan(100);
 });
 
+/** The features that teams copy. */
+const FEATURES = ['src/pets', 'schematics/feature/files/src', 'test/example', 'examples/orders/src/orders'];
+
 test('the features that teams copy import the platform from the door of the package alone', () => {
-  const folders = ['src/pets', 'schematics/feature/files/src', 'test/example'];
-  const doors = folders.flatMap((folder) => matches(folder, /\.ts$/, /from '(#[^']+|[^']*\/libs\/[^']+)'/g));
-  // The document has a name of its own for the page of pets.
+  const doors = FEATURES.flatMap((folder) => matches(folder, /\.ts$/, /from '(#[^']+|[^']*\/libs\/[^']+)'/g));
   const besides = doors.filter((door) => !door.endsWith(': #platform'));
-  expect([doors.length > 12, besides]).toEqual([true, ['pet.dto.ts: #entities']]);
+  expect([doors.length > 10, besides]).toEqual([true, []]);
+});
+
+test('a file of a feature has at most eight imports', () => {
+  const files = FEATURES.flatMap((folder) => matches(folder, /\.ts$/, /^import [^]*?;$/gm)).map(
+    (found) => found.split(':')[0],
+  );
+  const counts = [...new Set(files)].map((file) => [file, files.filter((each) => each === file).length] as const);
+  expect(counts.filter(([, count]) => count > 8)).toEqual([]);
+  expect(counts.length).toBeGreaterThan(20);
 });
 
 test('pg, whose undocumented members are used, is pinned exactly', () => {

@@ -43,9 +43,7 @@ export class PageInterceptor extends DirectInterceptor {
       if (name === 'limit') limit = `${parameter}&`;
       else if (name !== 'cursor' && name !== '') filters += `${parameter}&`;
     }
-    const address = `${path}?${limit ?? this.defaultLimitOf(context)}${filters}`;
-    // Characters that a URL must not have could end the link. Escapes of the client stay as they are.
-    return PLAIN.test(address) ? address : encodeURI(address).replaceAll('%25', '%');
+    return escapeAddress(`${path}?${limit ?? this.defaultLimitOf(context)}${filters}`);
   }
 
   private defaultLimitOf(context: ExecutionContext): string {
@@ -58,6 +56,11 @@ export class PageInterceptor extends DirectInterceptor {
     }
     return parameter;
   }
+}
+
+/** Escapes the characters that a URL must not have: they could end a link. Escapes of the client stay as they are. */
+export function escapeAddress(address: string): string {
+  return PLAIN.test(address) ? address : encodeURI(address).replaceAll('%25', '%');
 }
 
 function nameOf(parameter: string): string {

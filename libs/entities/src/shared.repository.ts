@@ -1,7 +1,8 @@
+import { Inject } from '@nestjs/common';
 import type { ObjectLiteral, Repository } from 'typeorm';
-import type { Idempotency, IdempotencyKey, IdempotentInserts } from '#idempotency';
-import { compareInt64Texts, INT64_MAX, INT64_MIN, shared } from '#json';
-import { type Database, EXACT_COMMENT } from '#postgres';
+import { Idempotency, type IdempotencyKey, type IdempotentInserts } from '#idempotency';
+import { compareInt64Texts, INT64_MAX, INT64_MIN, int64Of, shared } from '#json';
+import { Database, EXACT_COMMENT } from '#postgres';
 import { Batches, type BatchLimits } from '#shared-statements';
 import { EntityStatements, type Given, type PageStatements } from './entity-statements.js';
 import { type Filters, Keyset, MAX_PAGE_SIZE, type Page, type PageQuery } from './keyset.js';
@@ -44,24 +45,27 @@ const MAX_COMBINATIONS = 8;
  * TypeORM runs the same, one statement for each request, with `FAST_PATHS=off` and for entities with subscribers, listeners,
  * eager or lazy relations, embedded columns, arrays, a version, soft deletion or types such as `point`. Other relations are
  * not loaded.
+ *
+ * @example `class Visits extends SharedRepository<VisitEntity, Visit>`, whose constructor calls `super(visits, toVisit)`
  */
 export class SharedRepository<Entity extends ObjectLiteral & { id: string }, Item extends object> {
+  // Nest injects both after the constructor.
+  @Inject() protected readonly database: Database;
+  @Inject() protected readonly idempotency: Idempotency;
+
   private readonly order = new Keyset('id');
   private readonly statements: EntityStatements<Entity>;
   private isShared: boolean | undefined;
   private readonly pages = new Map<number, Record<'small' | 'large', Batches<PageRequest, Page<Item>>>>();
-  private readonly finds: Batches<bigint, Item | undefined>;
+  private finds: Batches<bigint, Item | undefined> | undefined;
   private readonly inserts = new Map<number, Inserts>();
 
   /** @throws StartupError when the entity has another primary key */
   constructor(
     protected readonly repository: Repository<Entity>,
     private readonly toItem: (entity: Entity) => Item,
-    protected readonly database: Database,
-    protected readonly idempotency: Idempotency,
   ) {
     this.statements = new EntityStatements(repository);
-    this.finds = this.batches(this.findAll(), FIND_LIMITS);
   }
 
   /**
@@ -103,7 +107,7 @@ export class SharedRepository<Entity extends ObjectLiteral & { id: string }, Ite
 
   /** The row with this id, from the primary: a client must find the row it just created. */
   async find(id: bigint): Promise<Item | undefined> {
-    if (this.mayShare) return await this.finds.run(id);
+    if (this.mayShare) return await (this.finds ??= this.batches(this.findAll(), FIND_LIMITS)).run(id);
     const query = this.repository.createQueryBuilder('entity').comment(EXACT_COMMENT);
     const found = await query.where('entity.id = :id', { id }).getOne();
     return found === null ? undefined : this.toItem(found);
@@ -130,7 +134,7 @@ export class SharedRepository<Entity extends ObjectLiteral & { id: string }, Ite
       const { identifiers } = await insert.comment(EXACT_COMMENT).execute();
       return (identifiers[0] as Entity).id;
     });
-    return BigInt(id);
+    return int64Of(id);
   }
 
   /** Whether requests may share statements, of which subscribers are not told. Known after the start, which adds them. */
@@ -210,7 +214,7 @@ export class SharedRepository<Entity extends ObjectLiteral & { id: string }, Ite
       const inserted = await (rows.length === 1
         ? this.database.write<[id: string]>(one, [...(rows[0] as readonly unknown[])])
         : this.database.write<[id: string]>(many, columnsOf(rows)));
-      return inserted.map(([id]) => BigInt(id));
+      return inserted.map(([id]) => int64Of(id));
     };
     return { plain: this.batches(insertAll, INSERT_LIMITS), once: this.idempotency.inserts(once) };
   }

@@ -1,4 +1,5 @@
 import { ApiError, IDEMPOTENCY_KEY_REUSED } from '#errors';
+import { int64Of } from '#json';
 import type { Database, Statement } from '#postgres';
 import { Batches, type BatchLimits } from '#shared-statements';
 import { fingerprintOf } from './fingerprint.js';
@@ -44,7 +45,7 @@ export class IdempotentInserts {
     const name = nameOf(key.clientId, key.value);
     const outcome = await this.batches.run({ key, name, fingerprint, values });
     if (outcome === undefined) throw unsettled();
-    return BigInt(typeof outcome === 'string' ? outcome : repeat(key, fingerprint, outcome));
+    return int64Of(typeof outcome === 'string' ? outcome : repeat(key, fingerprint, outcome));
   }
 
   private async insertAll(rows: readonly KeyedRow[]): Promise<Outcome[]> {

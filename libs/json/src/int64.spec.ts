@@ -1,5 +1,5 @@
 import fc from 'fast-check';
-import { compareInt64Texts, INT64_MAX, INT64_MIN, isInt64, parseInt64, toInt64 } from './int64.js';
+import { compareInt64Texts, INT64_MAX, INT64_MIN, int64Of, isInt64, parseInt64, toInt64 } from './int64.js';
 
 const int64 = fc.bigInt({ min: INT64_MIN, max: INT64_MAX });
 
@@ -27,6 +27,14 @@ describe('parseInt64', () => {
       { numRuns: 2000 },
     );
   });
+});
+
+test('int64Of is exact for the text of every int64, of any length', () => {
+  const near = fc.oneof(int64, fc.bigInt(-(10n ** 17n), 10n ** 17n), fc.bigInt(-1_100n, 1_100n));
+  fc.assert(fc.property(near, (value) => int64Of(String(value)) === value));
+  const texts = ['0', '-1', '999999999999999', '9007199254740993', '-9007199254740993', String(INT64_MIN)];
+  expect(texts.map(int64Of)).toEqual(texts.map(BigInt));
+  expect(() => int64Of('one')).toThrow();
 });
 
 describe('toInt64', () => {

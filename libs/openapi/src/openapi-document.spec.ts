@@ -8,7 +8,7 @@ import { OperationRegistry, Public, RequireScopes } from '#operations';
 import { Clock } from '#runtime';
 import { Application, Config } from '#settings';
 import { OpenApiDocument, Tag } from './openapi-document.js';
-import { LOCATION_HEADER } from './response-headers.js';
+import { responseHeaders } from './response-headers.js';
 
 const APPLICATION: Application = {
   info: { title: 'Toy Shop', version: '2.3.4', description: 'Toys.' },
@@ -53,7 +53,7 @@ describe('OpenApiDocument', () => {
     @RequireScopes()
     class GamesController {
       @Post()
-      @ApiCreatedResponse({ headers: LOCATION_HEADER })
+      @ApiCreatedResponse({ headers: responseHeaders('Location') })
       createGame(): void {}
     }
     const document = await describeControllers(ToysController, GamesController);

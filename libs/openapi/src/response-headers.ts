@@ -109,9 +109,6 @@ export const RESPONSE_HEADERS = {
 
 export type ResponseHeaderName = keyof typeof RESPONSE_HEADERS;
 
-/** For `headers` of a 201: the address of the created resource. */
-export const LOCATION_HEADER: HeadersObject = { Location: referenceTo('Location') };
-
 /** Header fields of responses that count against a rate limit. */
 export const RATE_LIMIT_HEADERS: readonly ResponseHeaderName[] = ['RateLimit-Policy', 'RateLimit'];
 

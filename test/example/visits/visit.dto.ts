@@ -3,6 +3,7 @@ import { IsPositive } from 'class-validator';
 import {
   CursorParameter,
   DEFAULT_PAGE_SIZE,
+  int64Of,
   Int64Property,
   LimitParameter,
   OpaqueParameter,
@@ -27,6 +28,11 @@ export class NewVisit {
 export class Visit extends NewVisit {
   @Int64Property({ description: 'Unique identifier of the visit.', example: 1 })
   id: bigint;
+
+  constructor(given: Visit) {
+    super();
+    Object.assign(this, given);
+  }
 }
 
 export class ListVisitsQuery {
@@ -41,5 +47,5 @@ export class ListVisitsQuery {
 }
 
 export function toVisit({ id, petId, reason, weightKg }: VisitEntity): Visit {
-  return { id: BigInt(id), petId: BigInt(petId), reason, weightKg };
+  return new Visit({ id: int64Of(id), petId: int64Of(petId), reason, weightKg });
 }

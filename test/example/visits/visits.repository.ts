@@ -1,19 +1,15 @@
 import { Injectable } from '@nestjs/common';
 import { InjectRepository } from '@nestjs/typeorm';
 import { Repository } from 'typeorm';
-import { Database, Idempotency, type Page, SharedRepository } from '#platform';
+import { type Page, SharedRepository } from '#platform';
 import { type ListVisitsQuery, type NewVisit, toVisit, type Visit } from './visit.dto.js';
 import { VisitEntity } from './visit.entity.js';
 
 /** Stores and reads visits. */
 @Injectable()
 export class VisitsRepository extends SharedRepository<VisitEntity, Visit> {
-  constructor(
-    @InjectRepository(VisitEntity) visits: Repository<VisitEntity>,
-    database: Database,
-    idempotency: Idempotency,
-  ) {
-    super(visits, toVisit, database, idempotency);
+  constructor(@InjectRepository(VisitEntity) visits: Repository<VisitEntity>) {
+    super(visits, toVisit);
   }
 
   /** @throws ApiError INVALID_CURSOR */

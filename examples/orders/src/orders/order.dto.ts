@@ -2,6 +2,7 @@ import { ApiProperty, ApiSchema } from '@nestjs/swagger';
 import {
   CursorParameter,
   DEFAULT_PAGE_SIZE,
+  int64Of,
   Int64Parameter,
   Int64Property,
   IntegerProperty,
@@ -25,6 +26,11 @@ export class Order extends NewOrder {
 
   @ApiProperty({ description: 'When it was ordered.', format: 'date-time', example: '2026-11-22T09:30:00.000Z' })
   orderedAt: Date;
+
+  constructor(given: Order) {
+    super();
+    Object.assign(this, given);
+  }
 }
 
 export class ListOrdersQuery {
@@ -39,5 +45,5 @@ export class ListOrdersQuery {
 }
 
 export function toOrder({ id, petId, quantity, orderedAt }: OrderEntity): Order {
-  return { id: BigInt(id), petId: BigInt(petId), quantity, orderedAt };
+  return new Order({ id: int64Of(id), petId: int64Of(petId), quantity, orderedAt });
 }

@@ -1,13 +1,6 @@
 import { Injectable } from '@nestjs/common';
 import { InjectRepository } from '@nestjs/typeorm';
-import {
-  Database,
-  Idempotency,
-  type IdempotencyKey,
-  type Kept,
-  type Page,
-  SharedRepository,
-} from 'petstore-service/platform';
+import { type IdempotencyKey, type Kept, type Page, SharedRepository } from 'petstore-service/platform';
 import { Repository } from 'typeorm';
 import { type ListOrdersQuery, type NewOrder, type Order, toOrder } from './order.dto.js';
 import { OrderEntity } from './order.entity.js';
@@ -15,12 +8,8 @@ import { OrderEntity } from './order.entity.js';
 /** Stores and reads orders. */
 @Injectable()
 export class OrdersRepository extends SharedRepository<OrderEntity, Order> {
-  constructor(
-    @InjectRepository(OrderEntity) orders: Repository<OrderEntity>,
-    database: Database,
-    idempotency: Idempotency,
-  ) {
-    super(orders, toOrder, database, idempotency);
+  constructor(@InjectRepository(OrderEntity) orders: Repository<OrderEntity>) {
+    super(orders, toOrder);
   }
 
   /** @throws ApiError INVALID_CURSOR */

@@ -1,5 +1,5 @@
 import { ApiSchema } from '@nestjs/swagger';
-import { CursorParameter, DEFAULT_PAGE_SIZE, Int64Property, LimitParameter, TextProperty } from '#platform';
+import { CursorParameter, DEFAULT_PAGE_SIZE, int64Of, Int64Property, LimitParameter, TextProperty } from '#platform';
 import type { SampleThingEntity } from './sample-thing.entity.js';
 
 /** The id, as responses and paths have it. */
@@ -17,6 +17,11 @@ export class NewSampleThing {
 export class SampleThing extends NewSampleThing {
   @Int64Property(ID)
   id: bigint;
+
+  constructor(given: SampleThing) {
+    super();
+    Object.assign(this, given);
+  }
 }
 
 /** Query of listSampleThings. */
@@ -29,5 +34,5 @@ export class ListSampleThingsQuery {
 }
 
 export function toSampleThing({ id, name }: SampleThingEntity): SampleThing {
-  return { id: BigInt(id), name };
+  return new SampleThing({ id: int64Of(id), name });
 }

@@ -1,12 +1,10 @@
-import { Body, Controller, Delete, Get, HttpCode, Post, Query, Res } from '@nestjs/common';
-import { ApiBody, ApiCreatedResponse, ApiNoContentResponse, ApiOkResponse, ApiOperation } from '@nestjs/swagger';
-import type { Response } from 'express';
+import { Body, Controller, Delete, Get, HttpCode, Post, Query } from '@nestjs/common';
+import { ApiBody, ApiNoContentResponse, ApiOkResponse, ApiOperation } from '@nestjs/swagger';
 import {
-  Config,
+  Created,
   FailsWith,
   type IdempotencyKey,
   Idempotent,
-  LOCATION_HEADER,
   type Page,
   Paged,
   PathId,
@@ -19,10 +17,7 @@ import { SAMPLE_THING_NOT_FOUND, SampleThingsService } from './sample-things.ser
 @Tag('Sample things', 'The sample things of this service.')
 @Controller('sample-things')
 export class SampleThingsController {
-  constructor(
-    private readonly sampleThings: SampleThingsService,
-    private readonly config: Config,
-  ) {}
+  constructor(private readonly sampleThings: SampleThingsService) {}
 
   @Get()
   @RequireScopes('sample-things:read')
@@ -36,15 +31,12 @@ export class SampleThingsController {
   @RequireScopes('sample-things:write')
   @ApiOperation({ summary: 'Add one sample thing', description: 'Adds one sample thing, and assigns its id.' })
   @ApiBody({ type: NewSampleThing, description: 'The sample thing to add.' })
-  @ApiCreatedResponse({ type: SampleThing, description: 'The added sample thing.', headers: LOCATION_HEADER })
-  async createSampleThing(
+  @Created(SampleThing, 'The added sample thing.')
+  createSampleThing(
     @Body() newSampleThing: NewSampleThing,
     @Idempotent() key: IdempotencyKey | undefined,
-    @Res({ passthrough: true }) response: Response,
   ): Promise<SampleThing> {
-    const created = await this.sampleThings.create(newSampleThing, key);
-    response.setHeader('Location', `${this.config.publicBaseUrl}/sample-things/${created.id}`);
-    return created;
+    return this.sampleThings.create(newSampleThing, key);
   }
 
   @Get(':sampleThingId')

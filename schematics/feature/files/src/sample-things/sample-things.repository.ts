@@ -1,19 +1,15 @@
 import { Injectable } from '@nestjs/common';
 import { InjectRepository } from '@nestjs/typeorm';
 import { Repository } from 'typeorm';
-import { Database, Idempotency, type IdempotencyKey, SharedRepository } from '#platform';
-import { type NewSampleThing, type SampleThing, toSampleThing } from './sample-thing.dto.js';
+import { type IdempotencyKey, SharedRepository } from '#platform';
+import { type NewSampleThing, SampleThing, toSampleThing } from './sample-thing.dto.js';
 import { SampleThingEntity } from './sample-thing.entity.js';
 
 /** The sample things in PostgreSQL. */
 @Injectable()
 export class SampleThingsRepository extends SharedRepository<SampleThingEntity, SampleThing> {
-  constructor(
-    @InjectRepository(SampleThingEntity) sampleThings: Repository<SampleThingEntity>,
-    database: Database,
-    idempotency: Idempotency,
-  ) {
-    super(sampleThings, toSampleThing, database, idempotency);
+  constructor(@InjectRepository(SampleThingEntity) sampleThings: Repository<SampleThingEntity>) {
+    super(sampleThings, toSampleThing);
   }
 
   /**
@@ -22,7 +18,7 @@ export class SampleThingsRepository extends SharedRepository<SampleThingEntity, 
    * @throws ApiError IDEMPOTENCY_KEY_REUSED
    */
   async insert(newSampleThing: NewSampleThing, key?: IdempotencyKey): Promise<SampleThing> {
-    return { id: await this.insertOnce(key, newSampleThing), ...newSampleThing };
+    return new SampleThing({ ...newSampleThing, id: await this.insertOnce(key, newSampleThing) });
   }
 
   /** Whether there was a row to delete. */

@@ -1,0 +1,170 @@
+import { Body, Controller, Module, Param, Post, Version } from '@nestjs/common';
+import { RouterModule } from '@nestjs/core';
+import { type Observable, of } from 'rxjs';
+import { RequireScopes } from '#api-keys';
+import { Created } from '#entities';
+import { Idempotency, type IdempotencyKey, Idempotent, type Kept } from '#idempotency';
+import { Int64Property, OpaqueParameter, TextProperty } from '#input';
+import { createTestApp, type TestApp } from '../support/app.js';
+
+/* The address of what a module has created. The routes of the application itself are in `contract`. */
+
+const OVER = 2n ** 53n + 1n;
+
+class Game {
+  @Int64Property({ description: 'Its id.', example: 1 })
+  id: bigint;
+
+  constructor(id: bigint) {
+    this.id = id;
+  }
+}
+
+class NamedGame {
+  @TextProperty({ description: 'Its id.', minLength: 1, maxLength: 20 })
+  id: string;
+}
+
+class Sent {
+  @Int64Property({ description: 'The id to give.', example: 1 })
+  id: bigint;
+}
+
+class NoGame {
+  @OpaqueParameter({ description: 'A name.', required: false })
+  name: string;
+}
+
+@Controller('test-games')
+@RequireScopes()
+class TestGamesController {
+  made = 0;
+
+  constructor(private readonly idempotency: Idempotency) {}
+
+  @Post()
+  @Created(Game, 'The game.')
+  createGame(@Body() { id }: Sent): Game {
+    return new Game(id);
+  }
+
+  @Post('once')
+  @Created(Game, 'The game, once for a key.')
+  createOnce(@Body() sent: Sent, @Idempotent() key: IdempotencyKey | undefined): Promise<Kept<Game>> {
+    return this.idempotency.answer(key, sent, () => Promise.resolve(new Game(sent.id + BigInt(this.made++))));
+  }
+
+  @Post('named/:name')
+  @Created(NamedGame, 'The game.')
+  createNamed(@Param('name') name: string): Observable<NamedGame> {
+    return of({ id: name });
+  }
+
+  @Post('none')
+  @Created(Game, 'No game.')
+  createNone(): Game {
+    return { name: 'nobody' } as unknown as Game;
+  }
+
+  @Post()
+  @Version('2')
+  @Created(Game, 'The game.')
+  createGameAnew(): Game {
+    return new Game(2n);
+  }
+}
+
+@Controller('test-boards/:board/games')
+@RequireScopes()
+class TestBoardsController {
+  @Post()
+  @Created(Game, 'The game on the board.')
+  createOnBoard(@Param('board') _board: string): Promise<Game> {
+    return Promise.resolve(new Game(OVER));
+  }
+}
+
+@Module({ controllers: [TestBoardsController] })
+class BoardsModule {}
+
+@Module({
+  imports: [BoardsModule, RouterModule.register([{ path: 'test-house', module: BoardsModule }])],
+  controllers: [TestGamesController],
+})
+class GamesModule {}
+
+describe.each(['on', 'off'])('FAST_PATHS=%s', (FAST_PATHS) => {
+  const root = 'https://api.example.com/store';
+  let app: TestApp;
+  beforeAll(async () => {
+    const settings = { FAST_PATHS, PUBLIC_BASE_URL: `${root}/v1` };
+    app = await createTestApp({ features: [GamesModule], settings });
+  });
+  afterAll(() => app.close());
+
+  test.each<[path: string, body: object, location: string]>([
+    ['/v1/test-games', { id: 7 }, '/v1/test-games/7'],
+    ['/v1/test-games', { id: OVER }, '/v1/test-games/9007199254740993'],
+    ['/v1/test-games', { id: -(2n ** 63n) }, '/v1/test-games/-9223372036854775808'],
+    ['/v1/test-games?a=b', { id: 7 }, '/v1/test-games/7'],
+    ['/v2/test-games', {}, '/v2/test-games/2'],
+    ['/v1/test-games/named/a%2Fb', {}, '/v1/test-games/named/a%2Fb/a%2Fb'],
+    ['/v1/test-games/named/%C3%96l%0d%0a', {}, '/v1/test-games/named/%C3%96l%0d%0a/%C3%96l%0D%0A'],
+    ['/v1/test-house/test-boards/3/games', {}, '/v1/test-house/test-boards/3/games/9007199254740993'],
+  ])('201: POST %s has the address of what it has created', async (path, body, location) => {
+    const { status, headers } = await app.client.post(path, body);
+    expect([status, headers.location]).toEqual([201, root + location]);
+  });
+
+  test.each([7n, OVER])('201: a repeated request has the address of the first response (%s)', async (id) => {
+    const headers = { 'idempotency-key': `key-${id}` };
+    const first = await app.client.post('/v1/test-games/once', { id }, { headers });
+    const again = await app.client.post('/v1/test-games/once', { id }, { headers });
+    expect([again.status, again.text, again.headers['idempotent-replayed']]).toEqual([201, first.text, 'true']);
+    const location = `${root}/v1/test-games/once/${(first.json as { id: number }).id}`;
+    expect([first.headers.location, again.headers.location]).toEqual([location, location]);
+  });
+
+  test('500: a response without an id names its handler in the log', async () => {
+    const { status, headers } = await app.client.post('/v1/test-games/none', {}, { expects500: true });
+    expect([status, headers.location]).toEqual([500, undefined]);
+    const errors = app.log.lines.filter(({ level }) => level >= 50).map((line) => JSON.stringify(line));
+    expect(errors).toEqual([
+      expect.stringContaining('TestGamesController.createNone has @Created, but returned no id.'),
+    ]);
+  });
+
+  test('404: an address that differs in case or a slash is no route, so no Location repeats it', async () => {
+    for (const path of ['/v1/Test-Games', '/v1/test-games/']) {
+      expect([path, (await app.client.post(path, { id: 7 })).status]).toEqual([path, 404]);
+    }
+  });
+
+  test('the document has the response and its header field', async () => {
+    const { paths } = (await app.client.get('/openapi.json')).json;
+    expect(paths['/test-games'].post.responses[201]).toMatchObject({
+      description: 'The game.',
+      headers: { Location: { $ref: '#/components/headers/Location' } },
+      content: { 'application/json': { schema: { $ref: '#/components/schemas/Game' } } },
+    });
+  });
+});
+
+test('a class that documents no id stops the start', () => {
+  const decorate = (type: object): unknown => Created(type as never, 'Nothing.');
+  expect(() => decorate(NoGame)).toThrow("@Created(NoGame, 'Nothing.') needs a class with a documented id.");
+  expect(() => decorate(Object)).toThrow('@Created(Object');
+});
+
+test('the compiler refuses a class and a handler without an id', () => {
+  // @ts-expect-error -- the class has no id
+  expect(() => Created(NoGame, 'No game.')).toThrow();
+  class TestCompiled {
+    // @ts-expect-error -- the handler returns no id
+    @Created(Game, 'A game.')
+    create(): Promise<NoGame> {
+      return Promise.resolve(new NoGame());
+    }
+  }
+  expect(TestCompiled).toBeDefined();
+});
