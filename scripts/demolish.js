@@ -33,7 +33,10 @@ const AT_ONCE = 2;
 
 const root = join(import.meta.dirname, '..');
 const read = (path) => readFileSync(join(root, path), 'utf8');
-const readmeOf = (library) => read(`libs/${library}/README.md`);
+const readmeOf = (library) => {
+  const path = `libs/${library}/README.md`;
+  return existsSync(join(root, path)) ? read(path) : '';
+};
 
 /** The libraries whose README says how to delete them. */
 export const OPTIONAL = readdirSync(join(root, 'libs')).filter((library) => /^```delete$/m.test(readmeOf(library)));

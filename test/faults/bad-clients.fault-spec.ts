@@ -7,7 +7,6 @@ import { type PostgresqlServer, startPostgresqlServer } from '../support/postgre
 import { ServiceProcess } from '../support/service-process.js';
 import { type LoadRequest, send } from '../support/load.js';
 import { createOwnDatabase } from '../support/own-database.js';
-import { limits } from '../support/limits.js';
 
 /*
  * Broken, slow and hostile clients. The service closes each of their connections within a time limit, spends a bounded
@@ -15,9 +14,7 @@ import { limits } from '../support/limits.js';
  */
 
 const API_KEY = 'bootstrap-key-of-the-fault-tests';
-const HEADERS_TIMEOUT_MS = 1_000;
 const REQUEST_TIMEOUT_MS = 2_500;
-const WRITE_TIMEOUT_MS = 1_500;
 const KEEP_ALIVE_TIMEOUT_MS = 20_000;
 const REQUESTS_IN_FLIGHT = 100;
 /** Requests that a client pipelines; those of all silent clients together stay below MAX_PIPELINED_REQUESTS. */
@@ -43,7 +40,6 @@ beforeAll(async () => {
       RATE_LIMIT_PER_MINUTE: '0',
       REQUEST_TIMEOUT_MS: String(REQUEST_TIMEOUT_MS),
       KEEP_ALIVE_TIMEOUT_MS: String(KEEP_ALIVE_TIMEOUT_MS),
-      ...limits({ headersTimeoutMs: HEADERS_TIMEOUT_MS, writeTimeoutMs: WRITE_TIMEOUT_MS }),
       MAX_REQUESTS_IN_FLIGHT: String(REQUESTS_IN_FLIGHT),
     },
     tmpdir(),
@@ -156,7 +152,8 @@ test('clients that pipeline requests and never read are disconnected, and cost a
   // Each response has a hundred of these: over 100 000 bytes.
   const requests = `GET /v1/pets?limit=100 HTTP/1.1\r\n${AUTHORIZED}\r\n`.repeat(PIPELINED);
   const silent = 50;
-  const rounds = 4;
+  // Each takes one to two times the 30 s after which such a connection is cut.
+  const rounds = 2;
   await warmUp();
   const before = memory();
   let peak = 0;
@@ -165,7 +162,7 @@ test('clients that pipeline requests and never read are disconnected, and cost a
     const earlier = abortedRequests();
     for (const socket of clients) socket.pause().write(requests);
     const cut = (async () => {
-      const deadline = Date.now() + 60_000;
+      const deadline = Date.now() + 90_000;
       while (abortedRequests() - earlier < clients.length && Date.now() < deadline) {
         peak = Math.max(peak, memory());
         await sleep(50);

@@ -12,7 +12,6 @@ import { report } from '../support/figures.js';
 import { Load, type LoadRequest, type Outcome, percentile, send, tally } from '../support/load.js';
 import { createOwnDatabase, petsOf, rowsOf } from '../support/own-database.js';
 import { balance, creation, NOTHING_WRONG } from '../support/witness.js';
-import { limits } from '../support/limits.js';
 
 /*
  * WEB_CONCURRENCY: several processes share one port. They are killed one by one and all at once, and are stopped by
@@ -38,7 +37,6 @@ beforeAll(async () => {
     BOOTSTRAP_API_KEY: API_KEY,
     RATE_LIMIT_PER_MINUTE: '0',
     WEB_CONCURRENCY: String(PROCESSES),
-    ...limits({ shutdownLingerMs: 0 }),
   };
 }, 60_000);
 afterEach(async () => {
@@ -218,7 +216,7 @@ test.each([
   ['SIGINT', PROCESSES],
   ['SIGHUP', PROCESSES],
 ] as const)('%s drains %d processes: every accepted request gets a response', async (signal, count) => {
-  const { group, origin, pids } = await startedGroup({ ...limits({}), WEB_CONCURRENCY: String(count) });
+  const { group, origin, pids } = await startedGroup({ WEB_CONCURRENCY: String(count) });
   const prefix = `${signal}-${count}`;
   // Clients without a pause are always busy. With the other pauses, some connections are idle at any moment, or about to send.
   const loads = [0, 5, 30, 100].map((pauseMs) => {

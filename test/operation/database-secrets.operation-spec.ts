@@ -2,15 +2,13 @@ import { spawnSync } from 'node:child_process';
 import { chmodSync, chownSync, mkdtempSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { setTimeout as sleep } from 'node:timers/promises';
 import { administer, databaseUrl } from '../support/postgresql-database.js';
 import { type PostgresqlServer, startPostgresqlServer } from '../support/postgresql-server.js';
-import { Load, send, tally } from '../support/load.js';
+import { send } from '../support/load.js';
 import { createOwnDatabase, rowsOf } from '../support/own-database.js';
 import { Services } from './support/services.js';
-import { limits } from '../support/limits.js';
 
-/* TLS with a private certificate authority, and the replacement of old connections. */
+/* TLS with a private certificate authority. */
 
 const API_KEY = 'bootstrap-key-of-the-tests';
 const LIST = { method: 'GET', path: '/v1/pets' } as const;
@@ -89,25 +87,4 @@ test('sslmode=verify-full with sslrootcert: every connection is encrypted, and t
   expect(await services.refusal(verified('localhost', 'none.crt'))).toMatch(
     /^petstore: DATABASE_URL: its file '.*none\.crt' cannot be read \(ENOENT\)/,
   );
-});
-
-test('connections are replaced at their largest age, and no request fails', async () => {
-  const service = services.start({ DATABASE_URL: url, ...limits({ databaseConnectionMaxAgeMs: 1_000 }) });
-  const origin = await service.origin();
-  const load = new Load({ origin, apiKey: API_KEY, clients: 4, next: () => LIST, pauseMs: 2 });
-  const processes = new Set<number>();
-  let oldest = 0;
-  for (let look = 0; look < 15; look++) {
-    await sleep(200);
-    const column = 'pid, extract(epoch FROM clock_timestamp() - backend_start)::float8, application_name';
-    for (const [pid, age, name] of await sessions<[number, number, string]>(column)) {
-      if (name !== 'petstore') continue;
-      processes.add(pid);
-      oldest = Math.max(oldest, age);
-    }
-  }
-  expect(Object.keys(tally(await load.stop()))).toEqual(['200']);
-  expect(processes.size).toBeGreaterThanOrEqual(3);
-  // A busy machine may replace connections this late.
-  expect(oldest).toBeLessThan(2.5);
 });

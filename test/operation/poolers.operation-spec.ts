@@ -13,7 +13,6 @@ import { createOwnDatabase, petsOf } from '../support/own-database.js';
 import { type PgBouncer, startPgBouncer } from './support/pgbouncer.js';
 import { balance, creation, NOTHING_WRONG } from '../support/witness.js';
 import { Services } from './support/services.js';
-import { limits } from '../support/limits.js';
 
 /*
  * The service behind PgBouncer. The statement limits are in force in both modes, or the start is refused with one line. A
@@ -158,10 +157,15 @@ test('transaction mode without prepared statements, with DATABASE_DIRECT_URL: ev
   }));
 
 test('transaction mode and wrong settings: start and new connections are refused with the statement that mends them', async () => {
-  const url = await pooler({ pool_mode: 'transaction', default_pool_size: 3, server_lifetime: 1 });
+  const url = await pooler({
+    pool_mode: 'transaction',
+    default_pool_size: 3,
+    server_lifetime: 1,
+    client_idle_timeout: 1,
+  });
   const settings = { DATABASE_URL: url, DATABASE_DIRECT_URL: directUrl };
   const mend = `ALTER ROLE petstore_service IN DATABASE petstore SET`;
-  const service = services.start({ ...settings, ...limits({ databaseConnectionMaxAgeMs: 500 }) });
+  const service = services.start(settings);
   const get = async (): Promise<Outcome> => {
     const origin = await service.origin();
     return send({ method: 'GET', path: '/v1/pets' }, { origin, apiKey: API_KEY });
@@ -170,19 +174,19 @@ test('transaction mode and wrong settings: start and new connections are refused
   // PgBouncer itself keeps DateStyle, but not this one.
   await administer(superUrl(), `ALTER DATABASE petstore SET array_nulls TO off`);
   try {
-    let answer = await get();
-    for (let waited = 0; answer.status !== 503 && waited < 20_000; waited += 100) {
-      await sleep(100);
-      answer = await get();
-    }
+    // A new connection for each: meanwhile the pooler closes the idle one.
+    const untilIs = async (status: number): Promise<Outcome> => {
+      for (let waited = 0; ; waited += 2_500) {
+        await sleep(2_500);
+        const answer = await get();
+        if (answer.status === status || waited > 20_000) return answer;
+      }
+    };
+    const answer = await untilIs(503);
     expect([answer.status, answer.headers['retry-after']]).toEqual([503, '1']);
     await untilLogged(service, /"Returned 503: array_nulls is 'off'.+ALTER ROLE petstore_service/);
     await administer(superUrl(), `${mend} array_nulls TO 'on'`);
-    for (let waited = 0; answer.status !== 200 && waited < 20_000; waited += 100) {
-      await sleep(100);
-      answer = await get();
-    }
-    expect(answer.status).toBe(200);
+    expect((await untilIs(200)).status).toBe(200);
     await administer(superUrl(), `ALTER DATABASE petstore SET datestyle TO 'German'`);
     const another = await pooler({ pool_mode: 'transaction' });
     expect(await services.refusal({ ...settings, DATABASE_URL: another })).toBe(
@@ -207,22 +211,17 @@ describe('a full pooler is reported as overload, 503 with Retry-After, not as a 
     [
       'all its sessions are in use',
       { default_pool_size: 3 },
-      /no session of PostgreSQL within 500 ms|timeout exceeded/,
+      /no session of PostgreSQL within 5000 ms|timeout exceeded/,
     ],
     ['its clients reach query_wait_timeout', { default_pool_size: 2, query_wait_timeout: 1 }, /query_wait_timeout/],
     ['it accepts no more clients', { default_pool_size: 20, max_client_conn: 3 }, /no more connections allowed/],
   ])('%s', async (title, settings, line) => {
     const url = await pooler({ pool_mode: 'session', ...settings });
-    const acquire = 'query_wait_timeout' in settings ? '5000' : '500';
-    const service = services.start({
-      DATABASE_URL: url,
-      DATABASE_POOL_SIZE: '8',
-      ...limits({ acquireTimeoutMs: Number(acquire) }),
-    });
+    const service = services.start({ DATABASE_URL: url, DATABASE_POOL_SIZE: '8' });
     const origin = await service.origin();
     const prefix = title.replaceAll(' ', '_');
     const load = new Load({ origin, apiKey: API_KEY, clients: 30, next: mixed(prefix), pauseMs: 5 });
-    await sleep(5_000);
+    await sleep(12_000);
     const outcomes = await load.stop();
     const counts = tally(outcomes);
     report(`a pooler is full: ${title}`, counts);

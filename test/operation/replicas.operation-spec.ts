@@ -15,7 +15,6 @@ import { report } from '../support/figures.js';
 import { Load, type LoadRequest, type Outcome, percentile, send, tally } from '../support/load.js';
 import { createOwnDatabase, rowsOf } from '../support/own-database.js';
 import { creation } from '../support/witness.js';
-import { limits } from '../support/limits.js';
 import { until } from '../support/until.js';
 
 /*
@@ -473,7 +472,6 @@ test('the synchronous standby is unreachable: a bounded number of changes wait f
     DATABASE_REPLICA_URLS: '',
     DATABASE_POOL_SIZE: String(poolSize),
     STATEMENT_TIMEOUT_MS: '200',
-    ...limits({ acquireTimeoutMs: 500 }),
   });
   const create = (name: string): Promise<Outcome> => send(creation(name), { origin, apiKey: API_KEY });
   expect((await create('sync-1')).status).toBe(201);

@@ -33,6 +33,28 @@ async function clientsOf(work: () => Promise<unknown>): Promise<Set<unknown>> {
   return used;
 }
 
+if (engine === 'postgresql') {
+  test('connections are replaced at their largest age, and no statement fails', async () => {
+    const aging = await createTestApp({ limits: { databaseConnectionMaxAgeMs: 500 } });
+    const seen = new Set<unknown>();
+    let oldest = 0;
+    try {
+      for (const end = performance.now() + 2_500; performance.now() < end; await sleep(10)) {
+        const statement = `SELECT pid, extract(epoch FROM clock_timestamp() - backend_start)::float8 FROM pg_stat_activity
+          WHERE pid = pg_backend_pid()`;
+        const [[pid, age] = []] = await aging.nest.get(Database).write({ name: '', text: statement }, []);
+        seen.add(pid);
+        oldest = Math.max(oldest, Number(age));
+      }
+    } finally {
+      await aging.close();
+    }
+    expect(seen.size).toBeGreaterThanOrEqual(3);
+    // A busy machine may replace connections this late.
+    expect(oldest).toBeLessThan(1.5);
+  });
+}
+
 test('a statement that PostgreSQL refuses is reported unchanged and closes no connection, and the next one with that name succeeds', async () => {
   const removed = new Set<unknown>();
   const note = (client: unknown): unknown => removed.add(client);

@@ -17,14 +17,21 @@ export class ServiceProcess {
 
   /**
    * @param cwd working directory, where `.env` is read and relative paths start
-   * @param options `program`: Node's arguments for another installation; `uid` and `gid`: the user to run as (root only)
+   * @param options `program`: Node's arguments for another installation; `openFiles`: the limit of open files; `uid` and `gid`: the
+   *   user to run as (root only)
    */
   constructor(
     settings: Readonly<Record<string, string>>,
     cwd: string,
-    { program = BUILD, ...user }: { program?: readonly string[]; uid?: number; gid?: number } = {},
+    {
+      program = BUILD,
+      openFiles,
+      ...user
+    }: { program?: readonly string[]; openFiles?: number; uid?: number; gid?: number } = {},
   ) {
-    this.child = spawn(process.execPath, program, {
+    const limited = ['-c', `ulimit -n ${openFiles}; exec "$@"`, 'sh', process.execPath];
+    const [command, before] = openFiles === undefined ? [process.execPath, []] : ['sh', limited];
+    this.child = spawn(command, [...before, ...program], {
       ...user,
       cwd,
       env: { PATH: process.env.PATH, HOST: '127.0.0.1', PORT: '0', ...FAST_PATHS_SETTING, ...settings },

@@ -76,7 +76,7 @@ export function errorCatalogue(): ErrorDefinition[] {
 }
 
 // The errors of the platform. Messages that depend on the request are made where the error is thrown: those of
-// `validation_failed` and `invalid_parameter` in `platform/input`.
+// `validation_failed` and `invalid_parameter` in `libs/input`.
 export const MALFORMED_JSON = defineError(
   'malformed_json',
   400,

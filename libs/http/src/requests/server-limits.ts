@@ -111,7 +111,7 @@ export const LISTEN_BACKLOG = 4_096;
 /** A connection may lose its place at the limit of connections after this time in ms without a request. */
 export const QUIET_MS = 1_000;
 
-/** Interval in ms of the check for HEADERS_TIMEOUT_MS and REQUEST_TIMEOUT_MS; a 408 may be late by this much. */
+/** Interval in ms of the check for `headersTimeoutMs` and `requestTimeoutMs`; a 408 may be late by this much. */
 export const TIMEOUT_CHECK_INTERVAL_MS = 500;
 
 /**
