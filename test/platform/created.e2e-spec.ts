@@ -1,10 +1,10 @@
 import { Body, Controller, Module, Param, Post, Version } from '@nestjs/common';
 import { RouterModule } from '@nestjs/core';
 import { type Observable, of } from 'rxjs';
-import { RequireScopes } from '#api-keys';
 import { Created } from '#entities';
 import { Idempotency, type IdempotencyKey, Idempotent, type Kept } from '#idempotency';
 import { Int64Property, OpaqueParameter, TextProperty } from '#input';
+import { RequireScopes } from '#operations';
 import { createTestApp, type TestApp } from '../support/app.js';
 
 /* The address of what a module has created. The routes of the application itself are in `contract`. */
