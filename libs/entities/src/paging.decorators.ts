@@ -32,7 +32,11 @@ export function CursorParameter(description: string): PropertyDecorator {
   return OpaqueParameter({ description, required: false, anyText: true, ...form });
 }
 
-/** Makes the class a named array schema of at most `maxItems` items, for `@ApiOkResponse({ type: … })`. */
+/**
+ * Makes the class a named array schema of at most `maxItems` items, for `@Paged` and `@ApiOkResponse({ type: … })`.
+ *
+ * @example @ArraySchema(Visit, 'A page of visits, by ascending id.', MAX_PAGE_SIZE) export class Visits {}
+ */
 export function ArraySchema(item: Type, description: string, maxItems: number): ClassDecorator {
   // In a variable: the type of `ApiSchema` lacks members that it accepts, and TypeScript rejects them in a literal.
   const schema = { description, type: 'array', maxItems, items: { $ref: getSchemaPath(item) } };

@@ -22,7 +22,11 @@ export function parseInt64(text: string): bigint | undefined {
   return isInt64(value) ? value : undefined;
 }
 
-/** The value of a bigint column, of its text as PostgreSQL and TypeORM return it: `new Visit({ id: int64Of(id), reason })`. */
+/**
+ * The value of a bigint column, of its text as PostgreSQL and TypeORM return it.
+ *
+ * @example new Visit({ id: int64Of(row.id), reason: row.reason })
+ */
 export function int64Of(text: string): bigint {
   // A number of 15 characters is exact, and `BigInt` takes half the time for it.
   return BigInt(text.length <= 15 ? Number(text) : text);
