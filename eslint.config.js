@@ -15,7 +15,7 @@ export const LIBRARIES = {
   'shared-statements': ['errors', 'runtime'],
   settings: ['errors', 'runtime'],
   internals: ['errors'],
-  'embedded-postgres': ['errors', 'internals'],
+  'embedded-postgres': ['errors', 'internals', 'settings'],
   'nest-speed': ['internals', 'json'],
   deprecation: ['internals', 'settings'],
   http: ['errors', 'internals', 'json', 'runtime', 'settings'],

@@ -1,5 +1,5 @@
 export { answerTimeoutMs, directly, serverConnectionSettings } from './src/connection-settings.js';
-export { DATABASE_SETTINGS, EMBEDDED_SETTINGS, POOL_SETTINGS, STATEMENT_SETTINGS } from './src/connection-settings.js';
+export { DATABASE_SETTINGS, POOL_SETTINGS, STATEMENT_SETTINGS } from './src/connection-settings.js';
 export type { PostgresConfig } from './src/connection-settings.js';
 export {
   databaseFault,
