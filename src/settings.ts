@@ -1,12 +1,12 @@
 import cluster from 'node:cluster';
 import { API_KEY_SETTINGS } from '#api-keys';
-import { MAX_ENGINE_FILES } from '#embedded-postgres';
+import { EMBEDDED_SETTINGS, MAX_ENGINE_FILES } from '#embedded-postgres';
 import { connectionsBeside, DRAIN_SETTINGS, REQUEST_LOG_SETTINGS, SERVER_SETTINGS } from '#http';
 import { BODY_SETTINGS } from '#input';
 import { LOG_SETTINGS } from '#observability';
 import { DOCUMENT_SETTINGS } from '#openapi';
 import { DEPRECATION_SETTINGS } from '#operations';
-import { DATABASE_SETTINGS, EMBEDDED_SETTINGS, POOL_SETTINGS, STATEMENT_SETTINGS } from '#postgres';
+import { DATABASE_SETTINGS, POOL_SETTINGS, STATEMENT_SETTINGS } from '#postgres';
 import { PROCESS_SETTINGS } from '#processes';
 import { RATE_LIMIT_SETTINGS } from '#rate-limit';
 import { REPLICA_SETTINGS } from '#replicas';

@@ -1,5 +1,5 @@
 export { answerTimeoutMs, directly, serverConnectionSettings } from './src/connection-settings.js';
-export { DATABASE_SETTINGS, EMBEDDED_SETTINGS, POOL_SETTINGS, STATEMENT_SETTINGS } from './src/connection-settings.js';
+export { DATABASE_SETTINGS, POOL_SETTINGS, STATEMENT_SETTINGS } from './src/connection-settings.js';
 export type { PostgresConfig } from './src/connection-settings.js';
 export {
   databaseFault,
@@ -16,7 +16,6 @@ export { parseDatabaseUri, POSTGRESQL_URI, serverOf } from './src/database-uri.j
 export { openDatabase } from './src/data-source.js';
 export { DatabaseModule } from './src/database.module.js';
 export { Database, ReadReplicas, type Transaction, type TransactionOptions } from './src/database.js';
-export { BackgroundRemoval } from './src/removal/background-removal.js';
 export { migrate, revertLastMigration } from './src/schema/migrate.js';
 export { foreignSchema, type Migration, type MigrationStatus } from './src/schema/migration-history.js';
 export { migrationStatus, schemaFault } from './src/schema/migration-history.js';

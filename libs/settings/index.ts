@@ -8,6 +8,7 @@ export {
 } from './src/application.js';
 export { Config, readSettings } from './src/config.js';
 export { loadEnvironmentFile } from './src/environment-file.js';
+export { nearestName } from './src/nearest-name.js';
 export {
   choice,
   flag,

@@ -1,9 +1,9 @@
 import type { Command } from 'commander';
 import type { StartupError } from '#errors';
 import type { MigrationStatus } from '#postgres';
-import { table } from '#runtime';
 import type { CommandContext } from './context.js';
 import { integerArgument, NEW_DATABASE, resultText, showProgress } from './terminal.js';
+import { table } from './text-table.js';
 
 const MAX_SEED_COUNT = 1_000_000_000;
 

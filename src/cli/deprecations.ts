@@ -2,9 +2,10 @@ import type { Command } from 'commander';
 import { StartupError } from '#errors';
 import type { UsageSummary } from '#key-usage';
 import type { DeprecatedOperation, OpenApiDocument } from '#openapi';
-import { printable, table } from '#runtime';
+import { printable } from '#runtime';
 import type { CommandContext } from './context.js';
 import { integerArgument, resultText, timeCell } from './terminal.js';
+import { table } from './text-table.js';
 
 const MAX_DAYS = 400;
 const DAY_MS = 86_400_000;

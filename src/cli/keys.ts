@@ -1,10 +1,11 @@
 import type { Command } from 'commander';
 import type { ApiKeysService, IssuedApiKey, StoredApiKey } from '#api-keys';
 import { StartupError } from '#errors';
-import { nearestName, printable, table } from '#runtime';
-import { product } from '#settings';
+import { printable } from '#runtime';
+import { nearestName, product } from '#settings';
 import type { CommandContext } from './context.js';
 import { dayCell, durationArgument, NEW_DATABASE, resultText, timeCell } from './terminal.js';
+import { table } from './text-table.js';
 
 /** The argument that means a line of standard input: a key in it gets into no shell history and no list of processes. */
 const STANDARD_INPUT = '-';

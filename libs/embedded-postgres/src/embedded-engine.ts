@@ -9,9 +9,23 @@ import pg from 'pg';
 import { promisify } from 'node:util';
 import { StartupError } from '#errors';
 import { abandon, surfaceCrashes } from '#internals';
+import { optional } from '#settings';
 import { clusterAdvice, isCluster, prepareCluster } from './cluster-files.js';
 import { type DirectoryLock, lockDirectory } from './directory-lock.js';
 import { EngineStream } from './engine-stream.js';
+import { TransactionGuard } from './transaction-guard.js';
+
+export const EMBEDDED_SETTINGS = {
+  dataDir: optional(
+    'DATA_DIR',
+    'a path of at most 70 bytes, without ~ and variables of a shell',
+    'Directory of the embedded PostgreSQL.',
+    // A file or a container expands neither, and would get a directory of that name.
+    (path) => (/^~|\$\W?[A-Z]/.test(path) ? undefined : path),
+    '.data',
+    '.data',
+  ),
+};
 
 const CLUSTER = 'postgres';
 const DRAFT_PREFIX = 'initdb-';
@@ -46,6 +60,9 @@ export class EmbeddedEngine {
   /** False after a crash until the engine is open again. */
   isOpen = true;
 
+  /** Refuses the connection to code inside a transaction that this guard watches. */
+  readonly guard = new TransactionGuard();
+
   private readonly log = new Logger('EmbeddedEngine');
   private loseFor!: (reason: StartupError) => void;
   private engine: Promise<PGlite>;
@@ -78,15 +95,29 @@ export class EmbeddedEngine {
     }
   }
 
-  /** The `stream` option of a `pg` pool. The engine has one session, so the pool must be limited to one connection. */
-  readonly createStream = (): EngineStream =>
-    new EngineStream(
-      () => this.engine,
-      (engine, thrown) => {
-        if (engine === this.current && this.isOpen) this.replace(engine, thrown);
-        return crashError(thrown);
-      },
-    );
+  /**
+   * Options of the pool of `pg`, whose one connection has the engine's one session. It stays open while it is idle, because
+   * the engine would reset its session for the next one. No time limit applies to its statements.
+   */
+  readonly poolOptions = {
+    max: 1,
+    idleTimeoutMillis: 0,
+    user: 'postgres',
+    database: 'postgres',
+    // Never looked up: the connection's `stream` leads to the engine.
+    host: 'embedded',
+    ssl: false,
+    stream: (): EngineStream =>
+      new EngineStream(
+        () => this.engine,
+        (engine, thrown) => {
+          if (engine === this.current && this.isOpen) this.replace(engine, thrown);
+          return crashError(thrown);
+        },
+      ),
+    /** Called before code gets the connection. */
+    admit: this.guard.admit,
+  };
 
   async close(): Promise<void> {
     try {

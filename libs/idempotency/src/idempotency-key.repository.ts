@@ -1,6 +1,7 @@
-import { Injectable } from '@nestjs/common';
+import { Injectable, Logger } from '@nestjs/common';
 import { type ApiError, serviceUnavailable } from '#errors';
-import { BackgroundRemoval, Database, isCancelled, isCancelledWait, type Statement, type Transaction } from '#postgres';
+import { Database, isCancelled, isCancelledWait, type Statement, type Transaction } from '#postgres';
+import { BackgroundRemoval } from '#runtime';
 import type { IdempotencyKey } from './idempotency-key.js';
 
 /** The time after which a key expires, in SQL. The database's clock counts, which is the same for every instance. */
@@ -141,6 +142,6 @@ export class IdempotencyKeyRepository {
 @Injectable()
 export class ExpiredKeys extends BackgroundRemoval {
   constructor(keys: IdempotencyKeyRepository) {
-    super('Expired idempotency keys', 60_000, () => keys.removeExpired());
+    super(new Logger(BackgroundRemoval.name), 'Expired idempotency keys', 60_000, () => keys.removeExpired());
   }
 }

@@ -20,7 +20,7 @@ import {
   VALIDATION_FAILED,
 } from '#errors';
 import { lateOptionsOf } from '#internals';
-import { nearestName } from '#runtime';
+import { nearestName } from '#settings';
 import { type Handler, parametersOf } from './handler-parameters.js';
 import { type CheckedProperty, INVALID, inputClassOf, isInputClass } from './input-class.js';
 

@@ -1,8 +1,7 @@
-import { Injectable, Module } from '@nestjs/common';
+import { Injectable, Logger, Module } from '@nestjs/common';
 import { Counter } from 'prom-client';
 import { Metrics, registerMetric } from '#observability';
-import { BackgroundRemoval } from '#postgres';
-import { Clock } from '#runtime';
+import { BackgroundRemoval, Clock } from '#runtime';
 import { KeyUsage } from './key-usage.js';
 
 /** Days for which usage is kept, today included: a year, and some days to look at it. */
@@ -13,7 +12,8 @@ const KEPT_DAYS = 400;
 export class KeyUsageRetention extends BackgroundRemoval {
   constructor(usage: KeyUsage, clock: Clock) {
     const firstKept = (): string => new Date(clock.now() - (KEPT_DAYS - 1) * 86_400_000).toISOString().slice(0, 10);
-    super('Counts of old usage of API keys', 3_600_000, () => usage.deleteBefore(firstKept()));
+    const log = new Logger(BackgroundRemoval.name);
+    super(log, 'Counts of old usage of API keys', 3_600_000, () => usage.deleteBefore(firstKept()));
   }
 }
 

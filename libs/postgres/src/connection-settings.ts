@@ -1,4 +1,5 @@
 import type { ClientBase } from 'pg';
+import type { EMBEDDED_SETTINGS } from '#embedded-postgres';
 import { destroySocket } from '#internals';
 import { type Config, flag, integer, limit, milliseconds, optional, product, type SettingsOf } from '#settings';
 import type { ServicePoolOptions } from './connections/service-pool.js';
@@ -22,18 +23,6 @@ export const DATABASE_SETTINGS = {
     ),
     needs: 'DATABASE_URL',
   },
-};
-
-export const EMBEDDED_SETTINGS = {
-  dataDir: optional(
-    'DATA_DIR',
-    'a path of at most 70 bytes, without ~ and variables of a shell',
-    'Directory of the embedded PostgreSQL.',
-    // A file or a container expands neither, and would get a directory of that name.
-    (path) => (/^~|\$\W?[A-Z]/.test(path) ? undefined : path),
-    '.data',
-    '.data',
-  ),
 };
 
 export const POOL_SETTINGS = {
@@ -138,24 +127,6 @@ export function serverConnectionSettings(
       const timer = setTimeout(() => destroySocket(client, new Error(late)), timeoutMs);
       await prepareSession(client, isOwnSession, all).finally(() => clearTimeout(timer));
     },
-  };
-}
-
-/**
- * Settings of the one connection to the embedded engine, which has one session. The connection stays open while it is
- * idle, because the engine would reset its session for the next one. No time limit applies to its statements.
- */
-export function embeddedConnectionSettings(config: PostgresConfig): ServicePoolOptions {
-  return {
-    max: 1,
-    onConnect: (client) => prepareSession(client, true),
-    connectionTimeoutMillis: config.acquireTimeoutMs,
-    idleTimeoutMillis: 0,
-    user: 'postgres',
-    database: 'postgres',
-    // Never looked up: the connection's `stream` leads to the engine.
-    host: 'embedded',
-    ssl: false,
   };
 }
 

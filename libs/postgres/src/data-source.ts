@@ -3,9 +3,9 @@ import type { DataSource, DataSourceOptions } from 'typeorm';
 import { EmbeddedEngine } from '#embedded-postgres';
 import type { MigrationSource } from '#settings';
 import { checkConnection } from './connection-check.js';
-import { directly, embeddedConnectionSettings, isDirect, serverConnectionSettings } from './connection-settings.js';
-import type { PostgresConfig } from './connection-settings.js';
-import { ServicePool } from './connections/service-pool.js';
+import { directly, isDirect, type PostgresConfig, serverConnectionSettings } from './connection-settings.js';
+import { ServicePool, type ServicePoolOptions } from './connections/service-pool.js';
+import { prepareSession } from './connections/session.js';
 import { migrate } from './schema/migrate.js';
 import { loadMigrations } from './schema/migration-files.js';
 import { migrationStatus, schemaFault } from './schema/migration-history.js';
@@ -48,8 +48,13 @@ async function openDataSource(options: DatabaseOptions): Promise<DataSource> {
 }
 
 async function openEmbedded(options: DatabaseOptions): Promise<DataSource> {
-  const engine = await EmbeddedEngine.open(options.config.dataDir);
-  const extra = { ...embeddedConnectionSettings(options.config), stream: engine.createStream };
+  const { acquireTimeoutMs, dataDir } = options.config;
+  const engine = await EmbeddedEngine.open(dataDir);
+  const extra: ServicePoolOptions = {
+    ...engine.poolOptions,
+    connectionTimeoutMillis: acquireTimeoutMs,
+    onConnect: (client) => prepareSession(client, true),
+  };
   try {
     return await new ServiceDataSource({ ...options, extra }, engine).initialize();
   } catch (error) {

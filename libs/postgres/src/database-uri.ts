@@ -1,5 +1,4 @@
-import { nearestName } from '#runtime';
-import { withEscapes, WrongValue } from '#settings';
+import { nearestName, withEscapes, WrongValue } from '#settings';
 
 /** What DATABASE_URL and settings of its kind accept. */
 export const POSTGRESQL_URI = 'a PostgreSQL URI such as postgresql://user:password@host:5432/database';

@@ -1,43 +1,22 @@
-import type { Socket } from 'node:net';
 import type { ClientBase, PoolClient } from 'pg';
-import {
-  DataSource,
-  type DataSourceOptions,
-  type EntityManager,
-  type QueryRunner,
-  type ReplicationMode,
-} from 'typeorm';
+import { DataSource, type DataSourceOptions, type QueryRunner, type ReplicationMode } from 'typeorm';
+import type { EmbeddedEngine } from '#embedded-postgres';
 import { type PostgresDriver, PostgresQueryRunner, unansweredStatement } from '#internals';
 import { asUnavailable, isConnectionFailure } from './connections/connection-errors.js';
 import type { ServicePool } from './connections/service-pool.js';
 import { EXACT } from './statements/statement.js';
 
-/** The embedded engine, whose library may be missing. */
-interface Engine {
-  readonly isOpen: boolean;
-  readonly lost: Promise<Error>;
-  readonly lock: { serve(handler?: (socket: Socket) => void): void };
-  close(): Promise<void>;
-}
-
 /** A data source whose connection failures surface as ApiError. It owns the embedded engine: `destroy` closes both. */
 export class ServiceDataSource extends DataSource {
   declare readonly driver: PostgresDriver;
 
-  /** @param engine the embedded engine, whose lock accepts connections of other processes; undefined for a server */
+  /** @param engine undefined for a server */
   constructor(
     options: DataSourceOptions,
-    readonly engine: Engine | undefined,
+    readonly engine: EmbeddedEngine | undefined,
   ) {
     super(options);
-    if (engine === undefined) return;
-    // Every transaction of TypeORM without a connection of its own begins here.
-    const { manager } = this;
-    const transaction = manager.transaction.bind(manager) as (...parameters: unknown[]) => Promise<never>;
-    const guarded = (work: (own: EntityManager) => Promise<unknown>) => (own: EntityManager) =>
-      this.pool.withoutConnections(() => work(own));
-    manager.transaction = (...parameters: unknown[]) =>
-      transaction(...parameters.map((one) => (typeof one === 'function' ? guarded(one as never) : one)));
+    engine?.guard.watch(this.manager);
   }
 
   get pool(): ServicePool {

@@ -1,6 +1,6 @@
 import { lstatSync, readFileSync } from 'node:fs';
 import { StartupError } from '#errors';
-import { isSlip, nearestName } from '#runtime';
+import { isSlip, nearestName } from './nearest-name.js';
 import type { Environment } from './setting.js';
 
 const FILE = '.env';

@@ -1,4 +1,3 @@
-import { AsyncLocalStorage } from 'node:async_hooks';
 import pg, { type ClientBase, type PoolClient, type PoolConfig } from 'pg';
 import { tooManyWaiting } from '#errors';
 import { collectParameters, destroySocket, unansweredStatement } from '#internals';
@@ -15,10 +14,6 @@ const WATCH_MS = 250;
 const STANDBY_WAITS = `${EXACT}SELECT count(*) FROM pg_stat_activity
   WHERE usename = current_user AND wait_event = 'SyncRep' AND state_change < now() - interval '1 second'`;
 
-const INSIDE_TRANSACTION =
-  'This code runs inside a transaction, which holds the only connection of the embedded engine. Use the transaction: ' +
-  'manager.getRepository(Entity) in place of a repository, and run or manager.query in place of Database.';
-
 export interface ServicePoolOptions extends Omit<PoolConfig, 'onConnect'> {
   /** Prepares a new connection before it is used; must end in bounded time. pg-pool waits for it. */
   readonly onConnect?: (client: ClientBase) => Promise<void>;
@@ -28,13 +23,15 @@ export interface ServicePoolOptions extends Omit<PoolConfig, 'onConnect'> {
    * statement.
    */
   readonly answerTimeoutMs?: number;
+  /** Called before a connection is taken; throws to refuse it. */
+  readonly admit?: () => void;
 }
 
 type Release = (error?: Error | boolean) => void;
 type ConnectCallback = (error: Error | undefined, client: PoolClient | undefined, release: Release) => void;
 
 /**
- * pg's pool, for statements of our own and of TypeORM. It differs from pg's in seven ways:
+ * pg's pool, for statements of our own and of TypeORM. It differs from pg's in six ways:
  *
  * - No error of a connection ends the process. pg-pool itself listens to idle connections only.
  * - While the database is silent (sends no response at all, see `breaker.ts`), every caller is refused at once.
@@ -42,7 +39,6 @@ type ConnectCallback = (error: Error | undefined, client: PoolClient | undefined
  * - A connection that is released with an open transaction is closed.
  * - A connection whose statement gets no response for `answerTimeoutMs` is closed.
  * - Changes are refused while too many earlier ones wait for a synchronous standby.
- * - On the embedded engine, which has one connection, code inside a transaction gets no second one.
  */
 export class ServicePool extends pg.Pool {
   answered = 0;
@@ -56,7 +52,7 @@ export class ServicePool extends pg.Pool {
   private seen = new Map<object, number>();
   /** For leased connections with a limit of their own, in ms. */
   private readonly answerTimeouts = new WeakMap<ClientBase, number>();
-  private readonly transactions = new AsyncLocalStorage<{ isOpen: boolean }>();
+  private readonly admit: (() => void) | undefined;
 
   constructor(options: ServicePoolOptions) {
     const clients = new Set<pg.Client>();
@@ -79,7 +75,8 @@ export class ServicePool extends pg.Pool {
     super({ ...options, Client: connectable(PooledClient) });
     this.clients = clients;
     this.parameters = parameters;
-    const { answerTimeoutMs } = options;
+    const { admit, answerTimeoutMs } = options;
+    this.admit = admit;
     if (answerTimeoutMs === undefined) return;
     this.watch = setInterval(() => this.look(answerTimeoutMs), WATCH_MS).unref();
   }
@@ -100,8 +97,7 @@ export class ServicePool extends pg.Pool {
   /**
    * A connection of the pool.
    *
-   * @throws ApiError UNAVAILABLE while the database is silent or when too many callers wait; Error inside a transaction on
-   *   the embedded engine; any error of pg
+   * @throws ApiError UNAVAILABLE while the database is silent or when too many callers wait; any error of `admit` and pg
    */
   override connect(): Promise<PoolClient>;
   override connect(callback: ConnectCallback): void;
@@ -118,16 +114,6 @@ export class ServicePool extends pg.Pool {
   /** Replaces `answerTimeoutMs` for a leased connection until it is released. */
   setAnswerTimeout(client: ClientBase, timeoutMs: number): void {
     this.answerTimeouts.set(client, timeoutMs);
-  }
-
-  /** Runs the work of a transaction on the embedded engine. Inside it, `connect` throws: it would never get one. */
-  async withoutConnections<Result>(work: () => Promise<Result>): Promise<Result> {
-    const transaction = { isOpen: true };
-    try {
-      return await this.transactions.run(transaction, work);
-    } finally {
-      transaction.isOpen = false;
-    }
   }
 
   /**
@@ -151,7 +137,7 @@ export class ServicePool extends pg.Pool {
 
   private async lease(): Promise<PoolClient> {
     if (this.silence !== undefined) throw unavailable(this.silence);
-    if (this.transactions.getStore()?.isOpen) throw new Error(INSIDE_TRANSACTION);
+    this.admit?.();
     if (this.waitingCount >= MAX_WAITING) throw tooManyWaiting();
     const client = await super.connect();
     const release = client.release.bind(client);

@@ -1,4 +1,4 @@
-import { Logger, type OnApplicationBootstrap, type OnModuleDestroy } from '@nestjs/common';
+import type { Logger, OnApplicationBootstrap, OnModuleDestroy } from '@nestjs/common';
 import { setTimeout as sleep } from 'node:timers/promises';
 
 /** Pause in ms between two statements of a run, in which only requests use the database. */
@@ -10,16 +10,17 @@ const PAUSE_MS = 50;
  * another process, or the next start, removes the remaining rows.
  */
 export class BackgroundRemoval implements OnApplicationBootstrap, OnModuleDestroy {
-  private readonly log = new Logger(BackgroundRemoval.name);
   private readonly stopping = new AbortController();
   private running: Promise<void> | undefined;
 
   /**
+   * @param log gets a warning when the rows cannot be removed
    * @param what the rows, for the log
    * @param intervalMs time in ms between two runs
    * @param removeBatch runs one statement that removes a limited number of rows, and returns how many
    */
   constructor(
+    private readonly log: Pick<Logger, 'warn'>,
     private readonly what: string,
     private readonly intervalMs: number,
     private readonly removeBatch: () => Promise<number>,

@@ -1,3 +1,4 @@
+/** Rows of text below their headings, in columns as wide as their longest cell. */
 export function table(headings: string[], rows: string[][]): string {
   const lines = [headings, ...rows];
   const widths = headings.map((_, column) => Math.max(...lines.map((line) => (line[column] ?? '').length)));
