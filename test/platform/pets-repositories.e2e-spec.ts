@@ -11,7 +11,7 @@ import { PetsRepository } from '../../src/pets/pets.repository.js';
 import { createTestApp, type TestApp } from '../support/app.js';
 
 /*
- * The fast path shared-statements changes only the speed: on one database, a repository returns the same for every call with it
+ * The fast path batching changes only the speed: on one database, a repository returns the same for every call with it
  * and without.
  */
 
@@ -20,10 +20,10 @@ let plain: PetsRepository;
 let shared: PetsRepository;
 beforeAll(async () => {
   app = await createTestApp();
-  const repositoryWith = (sharesStatements: boolean): PetsRepository =>
+  const repositoryWith = (mayBatch: boolean): PetsRepository =>
     new PetsRepository(
       app.nest.get<Repository<PetEntity>>(getRepositoryToken(PetEntity)),
-      Object.create(app.nest.get(Database), { sharesStatements: { value: sharesStatements } }) as Database,
+      Object.create(app.nest.get(Database), { mayBatch: { value: mayBatch } }) as Database,
       app.nest.get(Idempotency),
     );
   plain = repositoryWith(false);
