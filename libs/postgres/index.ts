@@ -13,6 +13,7 @@ export {
 export { ServicePool, type ServicePoolOptions } from './src/connections/service-pool.js';
 export { StatementRunner } from './src/connections/statement-runner.js';
 export { parseDatabaseUri, POSTGRESQL_URI, serverOf } from './src/database-uri.js';
+export { Batches, type BatchLimits } from './src/batches.js';
 export { openDatabase } from './src/data-source.js';
 export { DatabaseModule } from './src/database.module.js';
 export { Database, ReadReplicas, type Transaction, type TransactionOptions } from './src/database.js';
@@ -21,5 +22,4 @@ export { foreignSchema, type Migration, type MigrationStatus } from './src/schem
 export { migrationStatus, schemaFault } from './src/schema/migration-history.js';
 export { withSchemaLock } from './src/schema/schema-lock.js';
 export { ServiceDataSource } from './src/service-data-source.js';
-export { executeOf } from './src/statements/prepared-query.js';
-export { epochOf, EXACT, EXACT_COMMENT, type Execute, type Statement, timeOf } from './src/statements/statement.js';
+export { epochOf, EXACT, EXACT_COMMENT, type Execute, executeOf, type Statement, timeOf } from './src/statements.js';

@@ -4,8 +4,7 @@ import { DataSource } from 'typeorm';
 import { UNAVAILABLE } from '#errors';
 import { Database } from '#postgres';
 import { PetEntity } from '../../src/pets/pet.entity.js';
-import { executePreparedQuery } from '../../libs/postgres/src/statements/prepared-query.js';
-import { type Execute, executeQuery } from '../../libs/postgres/src/statements/statement.js';
+import { type Execute, executePreparedQuery, executeQuery } from '../../libs/postgres/src/statements.js';
 import { createTestApp, type TestApp } from '../support/app.js';
 import { engine, testOnce } from '../support/database.js';
 

@@ -3,7 +3,7 @@ import type { Express, Request, Response } from 'express';
 import { RouterExecutionContext } from '@nestjs/core/router/router-execution-context.js';
 import { IncomingMessage, type Server, ServerResponse } from 'node:http';
 import { Database } from '#postgres';
-import { executePreparedQuery } from '../../libs/postgres/src/statements/prepared-query.js';
+import { executePreparedQuery } from '../../libs/postgres/src/statements.js';
 import { createTestApp } from '../support/app.js';
 
 /* Which fast paths a service uses. The suite, which also runs with FAST_PATHS=off, shows that answers are the same. */
@@ -38,14 +38,14 @@ async function observe(setting: string): Promise<Observed> {
     const { executionContextCreator } = (app.nest as any).routesResolver.routerExplorer;
     if (Object.getPrototypeOf(executionContextCreator) !== RouterExecutionContext.prototype) used.push('handler-calls');
     if (app.nest.get<any>(Database).statements.execute === executePreparedQuery) used.push('prepared-queries');
-    if (read.mock.calls.length > 0) used.push('shared-statements');
+    if (read.mock.calls.length > 0) used.push('batching');
     return { used: used.sort(), warnings: app.log.lines.filter(({ level }) => level >= 40).map(({ msg }) => msg) };
   } finally {
     await app.close();
   }
 }
 
-const ALL = ['express-prototypes', 'handler-calls', 'joined-writes', 'prepared-queries', 'shared-statements'];
+const ALL = ['batching', 'express-prototypes', 'handler-calls', 'joined-writes', 'prepared-queries'];
 
 test.each<[setting: string, used: readonly string[]]>([
   ['', ALL],

@@ -11,7 +11,7 @@ import { PetsRepository } from '../../src/pets/pets.repository.js';
 import { createTestApp, type TestApp } from '../support/app.js';
 
 /*
- * The fast path shared-statements changes only the speed: on one database, a repository returns the same for every call with it
+ * The fast path batching changes only the speed: on one database, a repository returns the same for every call with it
  * and without.
  */
 
@@ -21,9 +21,9 @@ let shared: PetsRepository;
 beforeAll(async () => {
   app = await createTestApp();
   const pets = app.nest.get<Repository<PetEntity>>(getRepositoryToken(PetEntity));
-  const repositoryWith = (sharesStatements: boolean): PetsRepository =>
+  const repositoryWith = (mayBatch: boolean): PetsRepository =>
     Object.assign(new PetsRepository(pets), {
-      database: Object.create(app.nest.get(Database), { sharesStatements: { value: sharesStatements } }) as Database,
+      database: Object.create(app.nest.get(Database), { mayBatch: { value: mayBatch } }) as Database,
       idempotency: app.nest.get(Idempotency),
     });
   plain = repositoryWith(false);

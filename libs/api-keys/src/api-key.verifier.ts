@@ -3,10 +3,9 @@ import type { Request } from 'express';
 import { hash } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { ApiError, type ErrorDefinition, EXPIRED_API_KEY, INVALID_API_KEY, REVOKED_API_KEY } from '#errors';
-import { Database, isCancelled, type Statement, unavailable } from '#postgres';
+import { Batches, type BatchLimits, Database, isCancelled, type Statement, unavailable } from '#postgres';
 import { Clock } from '#runtime';
 import { product } from '#settings';
-import { Batches, type BatchLimits } from '#shared-statements';
 import { hasWrongChecksum } from './api-key-format.js';
 import { KEY_COLUMNS, type KeyRow, type StoredApiKey, toStoredApiKey } from './stored-api-key.js';
 

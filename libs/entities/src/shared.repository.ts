@@ -2,8 +2,7 @@ import { Inject } from '@nestjs/common';
 import type { ObjectLiteral, Repository } from 'typeorm';
 import { Idempotency, type IdempotencyKey, type IdempotentInserts } from '#idempotency';
 import { compareInt64Texts, INT64_MAX, INT64_MIN, int64Of, shared } from '#json';
-import { Database, EXACT_COMMENT } from '#postgres';
-import { Batches, type BatchLimits } from '#shared-statements';
+import { Batches, type BatchLimits, Database, EXACT_COMMENT } from '#postgres';
 import { EntityStatements, type Given, type PageStatements } from './entity-statements.js';
 import { type Filters, Keyset, MAX_PAGE_SIZE, type Page, type PageQuery } from './keyset.js';
 
@@ -145,7 +144,7 @@ export class SharedRepository<Entity extends ObjectLiteral & { id: string }, Ite
       const heard = subscriber.listenTo?.() ?? Object;
       return typeof heard === 'function' && !(metadata.create() instanceof heard);
     });
-    return (this.isShared = isUnheard && this.database.sharesStatements && this.statements.areComplete);
+    return (this.isShared = isUnheard && this.database.mayBatch && this.statements.areComplete);
   }
 
   /** What is prepared for the given columns; undefined when TypeORM is to run them. */

@@ -1,7 +1,6 @@
 import { ApiError, IDEMPOTENCY_KEY_REUSED } from '#errors';
 import { int64Of } from '#json';
-import type { Database, Statement } from '#postgres';
-import { Batches, type BatchLimits } from '#shared-statements';
+import { Batches, type BatchLimits, type Database, type Statement } from '#postgres';
 import { fingerprintOf } from './fingerprint.js';
 import type { IdempotencyKey } from './idempotency-key.js';
 import {

@@ -9,8 +9,7 @@ import { answerTimeoutMs, directly, type PostgresConfig } from './connection-set
 import { asUnavailable } from './connections/connection-errors.js';
 import { breakOnSilence } from './connections/breaker.js';
 import type { ServicePool } from './connections/service-pool.js';
-import { executeOf } from './statements/prepared-query.js';
-import type { Statement } from './statements/statement.js';
+import { executeOf, type Statement } from './statements.js';
 import { StatementRunner } from './connections/statement-runner.js';
 import type { ServiceDataSource } from './service-data-source.js';
 import { migrationStatus, schemaFault } from './schema/migration-history.js';
@@ -68,8 +67,8 @@ export class Database implements OnModuleInit {
   /** @internal The pool of connections to the primary. */
   readonly pool: ServicePool;
 
-  /** @internal Whether requests may share statements: the fast path `shared-statements`. */
-  readonly sharesStatements: boolean;
+  /** @internal Whether `Batches` may run the statements of requests: the fast path `batching`. */
+  readonly mayBatch: boolean;
 
   /** Longest time in ms that a request waits in a queue, and that a statement waits for a connection. */
   readonly acquireTimeoutMs: number;
@@ -82,7 +81,7 @@ export class Database implements OnModuleInit {
     @Optional() readonly replicas?: ReadReplicas,
   ) {
     this.acquireTimeoutMs = config.acquireTimeoutMs;
-    this.sharesStatements = config.fastPaths;
+    this.mayBatch = config.fastPaths;
     this.pool = (dataSource as ServiceDataSource).pool;
     this.statements = new StatementRunner(this.pool, executeOf(config));
   }

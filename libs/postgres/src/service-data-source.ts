@@ -4,7 +4,7 @@ import type { EmbeddedEngine } from '#embedded-postgres';
 import { type PostgresDriver, PostgresQueryRunner, unansweredStatement } from '#internals';
 import { asUnavailable, isConnectionFailure } from './connections/connection-errors.js';
 import type { ServicePool } from './connections/service-pool.js';
-import { EXACT } from './statements/statement.js';
+import { EXACT } from './statements.js';
 
 /** A data source whose connection failures surface as ApiError. It owns the embedded engine: `destroy` closes both. */
 export class ServiceDataSource extends DataSource {

@@ -3,6 +3,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import type { ClientBase, PoolClient } from 'pg';
 import { ApiError } from '#errors';
 import {
+  Batches,
   answerTimeoutMs,
   directly,
   type Execute,
@@ -22,7 +23,6 @@ import {
 } from '#postgres';
 import { LimitedWarnings } from '#runtime';
 import { optional, parseList, type SettingsOf } from '#settings';
-import { Batches } from '#shared-statements';
 
 export const REPLICA_SETTINGS = {
   databaseReplicaUrls: {

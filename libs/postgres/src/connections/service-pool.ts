@@ -1,7 +1,7 @@
 import pg, { type ClientBase, type PoolClient, type PoolConfig } from 'pg';
 import { tooManyWaiting } from '#errors';
 import { collectParameters, destroySocket, unansweredStatement } from '#internals';
-import { EXACT, exactly } from '../statements/statement.js';
+import { EXACT, exactly } from '../statements.js';
 import { unavailable } from './connection-errors.js';
 
 /** Largest number of callers that wait for a connection of a pool. One more is refused at once. */

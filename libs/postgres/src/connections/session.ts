@@ -1,5 +1,5 @@
 import type { ClientBase } from 'pg';
-import { executeQuery } from '../statements/statement.js';
+import { executeQuery } from '../statements.js';
 import { UnusableDatabase } from './connection-errors.js';
 
 /**

@@ -1,5 +1,5 @@
 import type { PoolClient } from 'pg';
-import type { Execute, Statement } from '../statements/statement.js';
+import type { Execute, Statement } from '../statements.js';
 import { asUnavailable, isConnectionFailure, mayBeStale } from './connection-errors.js';
 import type { ServicePool } from './service-pool.js';
 

@@ -1,7 +1,7 @@
 import type { DataSource, QueryRunner } from 'typeorm';
 import { ApiError, StartupError } from '#errors';
 import { databaseFault, isOutcomeUnknown } from '../connections/connection-errors.js';
-import { EXACT } from '../statements/statement.js';
+import { EXACT } from '../statements.js';
 import {
   appliedMigrations,
   foreignSchema,

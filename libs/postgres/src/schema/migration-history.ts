@@ -1,7 +1,7 @@
 import type { DataSource, MigrationInterface, QueryRunner } from 'typeorm';
 import { StartupError } from '#errors';
 import { product } from '#settings';
-import { epochOf, EXACT, timeOf } from '../statements/statement.js';
+import { epochOf, EXACT, timeOf } from '../statements.js';
 
 /** A migration as a file in `migrations/` declares it. */
 export interface Migration extends MigrationInterface {

@@ -2,7 +2,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import type { DataSource, QueryRunner } from 'typeorm';
 import { StartupError } from '#errors';
 import { onStopSignal } from '#runtime';
-import { EXACT } from '../statements/statement.js';
+import { EXACT } from '../statements.js';
 
 /** Longest time in ms that a process waits while another process changes the schema. */
 const SCHEMA_LOCK_TIMEOUT_MS = 60_000;

@@ -1,8 +1,97 @@
-import type { ClientBase, Connection, Submittable } from 'pg';
+import pg, { type ClientBase, type Connection, type Submittable } from 'pg';
 import { serialize } from 'pg-protocol';
 import { differenceOfPg, logOtherInternals, prepareValue } from '#internals';
-import type { PostgresConfig } from '../connection-settings.js';
-import { columnParserOf, type ColumnParser, type Execute, executeQuery, type Statement } from './statement.js';
+
+/**
+ * A statement that PostgreSQL parses and plans once per connection. A name must always stand for the same text. A statement
+ * with an empty name is parsed at each execution.
+ */
+export interface Statement {
+  readonly name: string;
+  readonly text: string;
+}
+
+/**
+ * Executes a statement on a client. Rows are arrays of columns; bigint columns are exact strings. Rejects with the error of
+ * PostgreSQL or of the connection.
+ *
+ * Statements of the platform return bigints and texts only: all other types have parsers that are global, which modules
+ * may replace (`pg.types.setTypeParser`), and texts that depend on settings of the session.
+ */
+export type Execute = <Row extends unknown[]>(
+  client: ClientBase,
+  statement: Statement,
+  values: readonly unknown[],
+) => Promise<Row[]>;
+
+/** Types whose text is the value: bigint, so that it stays exact, text and varchar. */
+const { INT8, TEXT, VARCHAR } = pg.types.builtins;
+const TEXT_TYPES = new Set<number>([INT8, TEXT, VARCHAR]);
+
+/** Lowest object id of user-defined types, such as enums. Their text is the value, too. */
+const FIRST_USER_TYPE = 16_384;
+
+/** Converts the text of a column to its value; undefined if the text is the value. */
+export type ColumnParser = ((text: string) => unknown) | undefined;
+
+/** @param type PostgreSQL's object id of the column's type */
+export function columnParserOf(type: number): ColumnParser {
+  return TEXT_TYPES.has(type) || type >= FIRST_USER_TYPE ? undefined : (pg.types.getTypeParser(type) as ColumnParser);
+}
+
+/** For pg's own query class. */
+const EXACT_TYPES: pg.CustomTypesConfig = {
+  getTypeParser: ((type: number) =>
+    columnParserOf(type) ?? ((text: string) => text)) as pg.CustomTypesConfig['getTypeParser'],
+};
+
+/** The comment, in TypeORM's query builders, of a statement of the platform: see {@link EXACT}. */
+export const EXACT_COMMENT = 'exact';
+
+/**
+ * The beginning of a statement that the platform runs through TypeORM. Its bigints and texts are exact strings, as those of
+ * `Execute` are; without it they come as global parsers make them.
+ */
+export const EXACT = `/* ${EXACT_COMMENT} */ `;
+
+/** What a client executes for a statement without parsers of its own, as TypeORM sends them. */
+export function exactly(query: unknown): unknown {
+  return typeof query === 'string' && query.startsWith(EXACT) ? { text: query, types: EXACT_TYPES } : query;
+}
+
+/**
+ * SQL for a point in time as a number that depends on no setting of the session: ms since 1970, or `Infinity` or `-Infinity`.
+ * `timeOf` reads it.
+ */
+export function epochOf(time: string): string {
+  return `floor(extract(epoch FROM ${time}) * 1000)::text`;
+}
+
+/** The largest distance in ms of a Date from 1970 (ECMA-262). PostgreSQL's times go further. */
+const MAX_TIME = 8.64e15;
+
+/** The time of a column that was selected by `epochOf`. One beyond the range of Date is its end; an invalid Date if it is no number. */
+export function timeOf(epoch: string): Date {
+  return new Date(Math.max(-MAX_TIME, Math.min(MAX_TIME, epoch.trim() === '' ? NaN : Number(epoch))));
+}
+
+/** Executes a statement by pg's own query class. */
+export const executeQuery: Execute = async <Row extends unknown[]>(
+  client: ClientBase,
+  { name, text }: Statement,
+  values: readonly unknown[],
+) => {
+  const query = {
+    name,
+    text,
+    values: [...values],
+    rowMode: 'array' as const,
+    types: EXACT_TYPES,
+    queryMode: 'extended',
+  };
+  const { rows } = await client.query<Row>(query);
+  return rows;
+};
 
 const EXECUTE_AND_SYNC = Buffer.concat([serialize.execute(), serialize.sync()]);
 
@@ -113,7 +202,7 @@ export const executePreparedQuery: Execute = async <Row extends unknown[]>(
  * @param difference for tests
  */
 export function executeOf(
-  { databaseDirectUrl, fastPaths }: Pick<PostgresConfig, 'databaseDirectUrl' | 'fastPaths'>,
+  { databaseDirectUrl, fastPaths }: { readonly databaseDirectUrl: string | undefined; readonly fastPaths: boolean },
   difference = differenceOfPg,
 ): Execute {
   if (databaseDirectUrl !== undefined) return executeUnnamed;

@@ -2,8 +2,7 @@ import { jest } from '@jest/globals';
 import { Logger } from '@nestjs/common';
 import pg from 'pg';
 import { differenceOfPg } from '#internals';
-import { executeOf, executePreparedQuery } from './prepared-query.js';
-import { executeQuery } from './statement.js';
+import { executeOf, executePreparedQuery, executeQuery } from './statements.js';
 
 const ON = { databaseDirectUrl: undefined, fastPaths: true };
 

@@ -1,1 +1,0 @@
-export { Batches, type BatchLimits } from './src/batches.js';
