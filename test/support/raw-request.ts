@@ -42,7 +42,7 @@ export function rawRequest(port: number, bytes: string | Buffer, options: RawReq
   });
 }
 
-/** Sends segments of bytes, one character each, with pauses of 60 ms; returns what a server sends until it closes. */
+/** Sends segments of bytes, one character each, with pauses of 150 ms; returns what a server sends until it closes. */
 export async function sendSegments(url: URL, segments: readonly string[], timeoutMs: number): Promise<string> {
   const isTls = url.protocol === 'https:';
   const port = Number(url.port || (isTls ? 443 : 80));
@@ -54,7 +54,7 @@ export async function sendSegments(url: URL, segments: readonly string[], timeou
   socket.on('error', (error: Error) => (received ||= error.message));
   const closed = new Promise((resolve) => void socket.once('end', resolve).once('close', resolve));
   for (const [index, segment] of segments.entries()) {
-    if (index > 0) await sleep(60);
+    if (index > 0) await sleep(150);
     if (!socket.destroyed) socket.write(segment, 'latin1');
   }
   const late = sleep(timeoutMs, 'STILL OPEN', { ref: false });
