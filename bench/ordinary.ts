@@ -1,6 +1,6 @@
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { table } from '../src/cli/text-table.js';
+import { table } from '#service';
 import { RepositoryCopy } from '../test/support/repository-copy.js';
 import { OURS } from './options.js';
 import type { Result } from './report.js';

@@ -1,6 +1,6 @@
 import { writeFileSync } from 'node:fs';
 import { cpus, totalmem } from 'node:os';
-import { table } from '../src/cli/text-table.js';
+import { table } from '#service';
 import { type Bar, chart } from './chart.js';
 import type { UpkeepReport } from './growth.js';
 import { GROWN, type Options, OURS } from './options.js';

@@ -28,7 +28,9 @@ const document = run('dist/src/cli.js', ['openapi'], { cwd: tmpdir(), env: {} })
 writeFileSync(join(root, 'openapi.json'), document);
 run('clients/typescript/scripts/generate.js');
 
-const { SETTINGS } = await import('../dist/src/settings.js');
-writeFileSync(join(root, '.env.example'), environmentExample(SETTINGS));
+const { settingsOf } = await import('../dist/libs/service/src/settings.js');
+const { PET_STORE } = await import('../dist/src/app.description.js');
+const settings = await settingsOf(PET_STORE);
+writeFileSync(join(root, '.env.example'), environmentExample(settings));
 const page = join(root, 'docs/operating.md');
-writeFileSync(page, withSettingsTable(readFileSync(page, 'utf8'), SETTINGS));
+writeFileSync(page, withSettingsTable(readFileSync(page, 'utf8'), settings));

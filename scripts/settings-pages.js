@@ -1,4 +1,4 @@
-/** `.env.example` and the table of settings in docs/operating.md, made from src/settings.ts. */
+/** `.env.example` and the table of settings in docs/operating.md, made from the settings of the platform and of the parts. */
 
 const HEAD = `\
 # Settings of the Pet Store Service. Copy this file to .env, or set environment variables, which override .env. Settings

@@ -1,10 +1,14 @@
 import { existsSync, readFileSync } from 'node:fs';
 import type { LicenseObject } from '@nestjs/swagger';
-import { type Application, nameProduct } from '#settings';
-import type { AppOptions } from './app.options.js';
-
-// Before a library shows one of these names.
-nameProduct({ name: 'petstore', command: 'npm run petstore --', apiKeyPrefix: 'pets_' });
+import { docsPages } from '#docs-pages';
+import { keyUsage } from '#key-usage';
+import { processes } from '#processes';
+import { rateLimit } from '#rate-limit';
+import { replicas } from '#replicas';
+import { defineService } from '#service';
+import { tracing } from '#tracing';
+import { transfer } from '#transfer';
+import { petsCommands } from './pets/pets.commands.js';
 
 const DESCRIPTION = `\
 A catalogue of animals offered in a store: list them, add one, fetch one.
@@ -26,8 +30,11 @@ const PACKAGE = ['../package.json', '../../package.json']
   .map((path) => new URL(path, import.meta.url))
   .find(existsSync);
 
-/** Texts and defaults of this application. Change them when the service offers something else. */
-const APPLICATION: Application = {
+/** The Pet Store Service: its names and texts, and the parts that it uses. Loads no framework. */
+export const PET_STORE = defineService({
+  product: { name: 'petstore', command: 'npm run petstore --', apiKeyPrefix: 'pets_' },
+  // The order in which a request meets their steps, and in which the help lists their commands.
+  parts: [processes, tracing, transfer, keyUsage, rateLimit, replicas, docsPages],
   info: {
     title: 'Pet Store Service',
     version: '1.0.0',
@@ -50,19 +57,13 @@ const APPLICATION: Application = {
   defaultScopes: ['pets:read', 'pets:write'],
   migrations: [],
   typeorm: {},
-};
-
-/** The application of this service with the additions of a project. */
-export function applicationOf({ document = {}, defaultScopes, migrations, typeorm }: AppOptions = {}): Application {
-  const { tags = [], guide, ...info } = document;
-  const names = new Set(tags.map(({ name }) => name));
-  return {
-    ...APPLICATION,
-    info: { ...APPLICATION.info, ...info },
-    tags: [...APPLICATION.tags.filter(({ name }) => !names.has(name)), ...tags],
-    readGuide: guide ?? APPLICATION.readGuide,
-    defaultScopes: defaultScopes ?? APPLICATION.defaultScopes,
-    migrations: migrations ?? APPLICATION.migrations,
-    typeorm: typeorm ?? APPLICATION.typeorm,
-  };
-}
+  commands: [petsCommands],
+  firstCall: (base) => [
+    'Add a pet:',
+    '',
+    `  curl -H "Authorization: Bearer $API_KEY" \\`,
+    `    -H 'Content-Type: application/json' \\`,
+    `    -d '{"name":"Rex","categoryId":7}' ${base}/pets`,
+    '',
+  ],
+});

@@ -1,1 +1,1 @@
-export { DocsPagesModule } from './src/docs-pages.controller.js';
+export { docsPages } from './src/part.js';

@@ -1,2 +1,1 @@
-export { KeyUsageModule } from './src/key-usage.module.js';
-export { KeyUsage, type UsageSummary } from './src/key-usage.js';
+export { keyUsage } from './src/part.js';

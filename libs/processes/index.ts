@@ -1,1 +1,1 @@
-export { PROCESS_SETTINGS, ProcessGroup } from './src/process-group.js';
+export { processes } from './src/part.js';

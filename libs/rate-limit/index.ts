@@ -1,1 +1,1 @@
-export { RATE_LIMIT_SETTINGS, RateLimiter, RateLimitModule } from './src/rate-limiter.js';
+export { rateLimit } from './src/part.js';

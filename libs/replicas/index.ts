@@ -1,2 +1,1 @@
-export { REPLICA_SETTINGS } from './src/replicas.js';
-export { ReplicasModule } from './src/replicas.module.js';
+export { replicas } from './src/part.js';

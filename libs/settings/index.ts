@@ -21,5 +21,5 @@ export {
   withEscapes,
   WrongValue,
 } from './src/setting.js';
-export type { Environment, Setting, SettingsOf } from './src/setting.js';
+export type { Environment, Setting, Settings, SettingsOf } from './src/setting.js';
 export { nameProduct, product, type Product } from './src/product.js';

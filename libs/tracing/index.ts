@@ -1,1 +1,1 @@
-export { startTracing, TRACING_SETTINGS } from './src/start-tracing.js';
+export { tracing } from './src/part.js';

@@ -1,2 +1,1 @@
-export { exportDatabase } from './src/export.js';
-export { importDatabase } from './src/import.js';
+export { transfer } from './src/part.js';

@@ -1,5 +1,5 @@
 import { ApiKeysService } from '#api-keys';
-import { KeyUsage } from '#key-usage';
+import { KeyUsage } from '../../libs/key-usage/src/key-usage.js';
 import { Database } from '#postgres';
 import { asUnavailable } from '../../libs/postgres/src/connections/connection-errors.js';
 import { KeyUsageRetention } from '../../libs/key-usage/src/key-usage.module.js';

@@ -9,8 +9,9 @@ import { parse } from 'yaml';
 import { defineError, errorCatalogue, FailsWith } from '#errors';
 import { IntegerParameter, TextProperty } from '#input';
 import { Deprecated, Public, RequireScopes, Stability } from '#operations';
-import { readConfig } from '../../src/settings.js';
-import { describeApplication } from '../../src/cli/without-service.js';
+import { readConfig } from '../support/config.js';
+import { AppModule } from '../../src/app.module.js';
+import { describeApplication } from '../../libs/service/src/commands/without-service.js';
 import { createTestApp, type TestApp } from '../support/app.js';
 import type { HttpAnswer } from '../support/http-client.js';
 
@@ -129,7 +130,7 @@ describe('the document', () => {
       ],
     ],
   ])('has exactly the servers of %j', async (settings, servers) => {
-    const document = await describeApplication({}, readConfig(settings));
+    const document = await describeApplication(AppModule, readConfig(settings));
     const described = (JSON.parse(document.json) as OpenApi).servers;
     expect(described.map(({ url, description }) => [url, description])).toEqual(servers);
   });

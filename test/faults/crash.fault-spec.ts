@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { openDatabase } from '#postgres';
-import { readConfig } from '../../src/settings.js';
+import { readConfig } from '../support/config.js';
 import { type PostgresqlServer, startPostgresqlServer } from '../support/postgresql-server.js';
 import { ServiceProcess } from '../support/service-process.js';
 import { report } from '../support/figures.js';

@@ -8,7 +8,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { ApiKeysService } from '#api-keys';
-import { RateLimiter } from '#rate-limit';
+import { RateLimiter } from '../../libs/rate-limit/src/rate-limiter.js';
 import { createTestApp, type TestApp } from '../support/app.js';
 import { createTestDatabase, type TestDatabase } from '../support/database.js';
 import { call, countAllowed } from '../support/calls.js';

@@ -1,3 +1,5 @@
+import type { Type } from '@nestjs/common';
+import { definitionOf } from '../../libs/service/src/service.module.js';
 import { createEmptyDatabase, migrateDatabase } from './test-database.js';
 import { dropsDatabase, type StartOptions, startTestApp, type TestApp } from './start-test-app.js';
 
@@ -22,13 +24,13 @@ interface TestAppOptions extends StartOptions {
  * Starts the application as `startService` does, on a new database with all migrations, and on a free port. Close it after
  * the tests. A start takes about two seconds on either engine.
  *
- * @example const app = await createTestApp({ features: [OrdersModule] });
+ * @example const app = await createTestApp(AppModule);
  * @throws StartupError when the application does not start
  */
-export async function createTestApp({ databaseUrl, ...options }: TestAppOptions = {}): Promise<TestApp> {
+export async function createTestApp(app: Type, { databaseUrl, ...options }: TestAppOptions = {}): Promise<TestApp> {
   return dropsDatabase(await createEmptyDatabase(databaseUrl), async (database) => {
     // The start migrates the embedded engine: opening it once more before would take another second.
-    if (databaseUrl !== undefined) await migrateDatabase(database.ownerSettings, options.migrations);
-    return startTestApp(database, options);
+    if (databaseUrl !== undefined) await migrateDatabase(definitionOf(app), database.ownerSettings);
+    return startTestApp(app, database, options);
   });
 }

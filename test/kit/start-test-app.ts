@@ -1,4 +1,4 @@
-import type { INestApplication } from '@nestjs/common';
+import type { INestApplication, Type } from '@nestjs/common';
 import { Test, type TestingModuleBuilder } from '@nestjs/testing';
 import type { Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
@@ -9,10 +9,9 @@ import { LOGGER } from '#observability';
 import { Database, openDatabase } from '#postgres';
 import { Clock } from '#runtime';
 import { Config } from '#settings';
-import { AppModule } from '../../src/app.module.js';
-import type { ServiceOptions } from '../../src/app.options.js';
-import { APPLICATION_OPTIONS, setUpApplication } from '../../src/app.setup.js';
-import { readConfig, type ServiceConfig } from '../../src/settings.js';
+import { type CoreConfig, readConfig, type ServiceOptions } from '#service';
+import { definitionOf, serviceOf } from '../../libs/service/src/service.module.js';
+import { APPLICATION_OPTIONS, setUpApplication } from '../../libs/service/src/set-up.js';
 import type { LoggableError } from '../../libs/observability/src/loggable.js';
 import { type HttpAnswer, HttpClient } from '../support/http-client.js';
 import { MemoryLog } from '../support/memory-log.js';
@@ -22,7 +21,7 @@ import type { TestDatabase } from './test-database.js';
 /** The service as `startService` starts it, with its own database, on a free port. */
 export interface TestApp {
   readonly nest: INestApplication;
-  readonly config: ServiceConfig;
+  readonly config: CoreConfig;
   readonly database: TestDatabase;
   /** `http://127.0.0.1:<port>` */
   readonly origin: string;
@@ -55,8 +54,8 @@ export interface TestApp {
 export interface StartOptions extends ServiceOptions {
   /** Settings besides those of the database, as environment variables. The environment of the process is not read. */
   readonly settings?: Readonly<Record<string, string>>;
-  /** Members of `ServiceConfig` that are no settings, such as time limits that a test shortens. */
-  readonly limits?: Partial<ServiceConfig>;
+  /** Members of `CoreConfig` that are no settings, such as time limits that a test shortens. */
+  readonly limits?: Partial<CoreConfig>;
   /**
    * Replaces providers, guards, pipes or modules before the application is made, as Nest's own tests do:
    * `(module) => module.overrideProvider(Payments).useValue(fake)`.
@@ -66,10 +65,12 @@ export interface StartOptions extends ServiceOptions {
 
 /** Starts the application on a database with the current schema, or an embedded one that it may migrate. */
 export async function startTestApp(
+  app: Type,
   database: TestDatabase,
-  { settings = {}, limits = {}, setUp, override, ...options }: StartOptions,
+  { settings = {}, limits = {}, setUp, override }: StartOptions,
 ): Promise<TestApp> {
-  const read = readConfig({
+  const definition = definitionOf(app);
+  const read = await readConfig(definition, {
     PORT: '0',
     HOST: '127.0.0.1',
     LOG_LEVEL: 'debug',
@@ -80,7 +81,7 @@ export async function startTestApp(
   const config = Object.freeze(Object.assign(new Config(), read, { shutdownLingerMs: 0, ...limits }));
   const clock = new TestClock();
   const log = new MemoryLog(config.logLevel);
-  const builder = Test.createTestingModule({ imports: [AppModule.forRoot(config, options)] })
+  const builder = Test.createTestingModule({ imports: [await serviceOf(app, config)] })
     .overrideProvider(Clock)
     .useValue(clock)
     .overrideProvider(LOGGER)
@@ -102,7 +103,7 @@ export async function startTestApp(
   const origin = `http://127.0.0.1:${port}`;
   const keys = nest.get(ApiKeysService);
   const { secret } = await keys.create({ client: 'test-client' });
-  const owner = ownerOf(database, nest);
+  const owner = ownerOf(await readConfig(definition, database.ownerSettings), nest);
   return {
     nest,
     config,
@@ -126,7 +127,7 @@ export async function startTestApp(
     close: async () => {
       await nest.close();
       await owner.close();
-      log.assertNoSecrets([config.bootstrapApiKey, config.redisUrl, config.databaseUrl]);
+      log.assertNoSecrets([config.bootstrapApiKey, settings.REDIS_URL, config.databaseUrl]);
     },
   };
 }
@@ -166,10 +167,9 @@ function tell(text: string): void {
  * one role, so there it is the service's own.
  */
 function ownerOf(
-  { ownerSettings }: TestDatabase,
+  config: CoreConfig,
   nest: INestApplication,
 ): { database(): Promise<Database>; close(): Promise<void> } {
-  const config = readConfig(ownerSettings);
   if (config.databaseUrl === undefined) {
     return { database: () => Promise.resolve(nest.get(Database)), close: () => Promise.resolve() };
   }

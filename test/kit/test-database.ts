@@ -3,11 +3,10 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { migrate, openDatabase } from '#postgres';
-import type { MigrationSource } from '#settings';
+import { readConfig, type ServiceDefinition } from '#service';
+import { migrationsOf } from '../../libs/service/src/definition.js';
 import { administer } from '../support/postgresql-database.js';
 import { createDatabaseWithRoles } from '../support/postgresql-roles.js';
-import '../../src/app.description.js';
-import { readConfig } from '../../src/settings.js';
 
 /** A database for one test file. */
 export interface TestDatabase {
@@ -43,12 +42,12 @@ export async function createDirectory(fill?: (directory: string) => Promise<void
   };
 }
 
-/** Applies the migrations of the service and of modules, in the database that the owner's settings name. */
+/** Applies the migrations of a service, in the database that the owner's settings name. */
 export async function migrateDatabase(
+  definition: ServiceDefinition,
   ownerSettings: Readonly<Record<string, string>>,
-  migrations: readonly MigrationSource[] = [],
 ): Promise<void> {
-  const dataSource = await openDatabase(readConfig(ownerSettings), migrations);
+  const dataSource = await openDatabase(await readConfig(definition, ownerSettings), migrationsOf(definition));
   try {
     await migrate(dataSource);
   } finally {

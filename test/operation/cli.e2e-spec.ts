@@ -3,7 +3,7 @@ import { mkdtemp, readdir, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { openDatabase } from '#postgres';
-import { readConfig } from '../../src/settings.js';
+import { readConfig } from '../support/config.js';
 import {
   createEmptyTestDatabase,
   createTestDatabase,

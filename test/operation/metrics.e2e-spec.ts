@@ -3,10 +3,10 @@ import { once } from 'node:events';
 import { readFileSync } from 'node:fs';
 import { connect, type Socket } from 'node:net';
 import { ApiKeysService } from '#api-keys';
-import { KeyUsage } from '#key-usage';
+import { KeyUsage } from '../../libs/key-usage/src/key-usage.js';
 import { RequireScopes } from '#operations';
 import { Database } from '#postgres';
-import type { ServiceConfig } from '../../src/settings.js';
+import type { PetStoreConfig } from '../support/config.js';
 import { createTestApp, type TestApp } from '../support/app.js';
 
 /* The metrics that operators need in an emergency: a test causes what a metric counts, and the next scrape shows it. */
@@ -60,7 +60,7 @@ class GatedModule {}
 /** Starts an application; `scrape` requests its /metrics as a client of its own. */
 async function start(
   settings: Record<string, string> = {},
-  limits: Partial<ServiceConfig> = {},
+  limits: Partial<PetStoreConfig> = {},
 ): Promise<{ app: TestApp; gate: Gate; scrape: () => Promise<string> }> {
   const app = await createTestApp({ features: [GatedModule], settings, limits });
   const keys = app.nest.get(ApiKeysService);

@@ -6,7 +6,7 @@ import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { Database, openDatabase } from '#postgres';
 import type { LimitedWarnings } from '#runtime';
-import { readConfig } from '../../src/settings.js';
+import { readConfig } from '../support/config.js';
 import { Replicas } from '../../libs/replicas/src/replicas.js';
 import { administer, databaseUrl } from '../support/postgresql-database.js';
 import { type PostgresqlServer, startPostgresqlServer } from '../support/postgresql-server.js';

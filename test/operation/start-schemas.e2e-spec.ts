@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { gzipSync } from 'node:zlib';
 import { openDatabase } from '#postgres';
-import { readConfig } from '../../src/settings.js';
+import { readConfig } from '../support/config.js';
 import { createEmptyTestDatabase, createTestDatabase, type TestDatabase, testOnce } from '../support/database.js';
 import { type Outcome, petstoreCommand } from './support/petstore-command.js';
 import { Services } from './support/services.js';

@@ -5,7 +5,7 @@ import { mkdtemp, readdir, readFile, rm, stat, writeFile } from 'node:fs/promise
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { openDatabase } from '#postgres';
-import { readConfig } from '../../src/settings.js';
+import { readConfig } from '../support/config.js';
 import { createEmptyTestDatabase, createTestDatabase, type TestDatabase } from '../support/database.js';
 import { type Outcome, petstoreCommand } from './support/petstore-command.js';
 

@@ -37,8 +37,7 @@ import { Public, RequireScopes } from '#operations';
 import { Database, type Migration } from '#postgres';
 import { Clock } from '#runtime';
 import { Config } from '#settings';
-import type { AppOptions } from '../../src/app.options.js';
-import { createTestApp, type TestApp } from '../support/app.js';
+import { type Additions, createTestApp, type TestApp } from '../support/app.js';
 
 /* The additions of a project by the options of AppModule.forRoot, and the test kit for its tests. */
 
@@ -183,7 +182,7 @@ const ADDED = {
     title: 'Ship Service',
     version: '7.8.9',
     tags: [{ name: 'Docks', description: 'Nothing yet.' }],
-    guide: () => '# All about ships',
+    readGuide: () => '# All about ships',
   },
   defaultScopes: ['pets:read', 'ships:read'],
   typeorm: {
@@ -192,7 +191,7 @@ const ADDED = {
     logging: true,
     logger: { logQuery: (text: string) => logged.push(text) } as unknown as Logger,
   },
-} satisfies AppOptions;
+} satisfies Additions;
 
 describe('a project', () => {
   let app: TestApp;

@@ -13,7 +13,7 @@ import type { Request } from 'express';
 import { createLocalJWKSet, exportJWK, generateKeyPair, jwtVerify, SignJWT } from 'jose';
 import { interval, map, type Observable } from 'rxjs';
 import { ApiKeysService, Authenticator, type Caller } from '#api-keys';
-import { KeyUsage } from '#key-usage';
+import { KeyUsage } from '../../libs/key-usage/src/key-usage.js';
 import { PUBLIC_METADATA, RequireScopes } from '#operations';
 import { Clock } from '#runtime';
 import { createTestApp, type TestApp } from '../support/app.js';

@@ -2,7 +2,7 @@ import { readFile } from 'node:fs/promises';
 import { DataSource } from 'typeorm';
 import { ApiKeysService } from '#api-keys';
 import { Database, migrate, openDatabase } from '#postgres';
-import { readConfig } from '../../src/settings.js';
+import { readConfig } from '../support/config.js';
 import { ExpiredKeys } from '../../libs/idempotency/src/idempotency-key.repository.js';
 import { seedPets } from '../../src/pets/pets.seed.js';
 import { createTestApp, type TestApp } from '../support/app.js';

@@ -6,13 +6,14 @@ import { Command } from 'commander';
 import pg from 'pg';
 import { DataSource } from 'typeorm';
 import { ApiKeysService } from '#api-keys';
-import { KeyUsage } from '#key-usage';
+import { KeyUsage } from '../../libs/key-usage/src/key-usage.js';
 import { Database, migrationStatus, openDatabase } from '#postgres';
-import { exportDatabase, importDatabase } from '#transfer';
-import { Application } from '#settings';
-import type { CommandContext } from '../../src/cli/context.js';
-import { addKeyCommands } from '../../src/cli/keys.js';
-import { readConfig } from '../../src/settings.js';
+import { exportDatabase } from '../../libs/transfer/src/export.js';
+import { importDatabase } from '../../libs/transfer/src/import.js';
+import { type CommandContext } from '#service';
+import { addKeyCommands } from '../../libs/service/src/commands/keys.js';
+import { PET_STORE } from '../../src/app.description.js';
+import { readConfig } from '../support/config.js';
 import { createTestApp, type TestApp } from '../support/app.js';
 import { administerTestDatabase, createTestDatabase, engine, type TestDatabase } from '../support/database.js';
 
@@ -78,10 +79,10 @@ async function start(database: TestDatabase, settings: Record<string, string> = 
 /** Runs `keys …` in this process, and returns what it prints. */
 async function runKeys(app: TestApp, ...words: string[]): Promise<string> {
   let printed = '';
-  const context: Pick<CommandContext, 'application' | 'print' | 'withKeys'> = {
-    application: app.nest.get(Application),
+  const context: Pick<CommandContext, 'application' | 'print' | 'with'> = {
+    application: PET_STORE,
     print: (text) => void (printed += String(text)),
-    withKeys: (work) => work(app.nest.get(ApiKeysService), app.nest.get(KeyUsage)),
+    with: (type, _, work) => work(app.nest.get(type)),
   };
   const program = new Command();
   addKeyCommands(program, context as CommandContext);

@@ -6,7 +6,7 @@ import { MAX_ENGINE_FILES } from '#embedded-postgres';
 import { StartupError } from '#errors';
 import { Public } from '#operations';
 import { Database } from '#postgres';
-import { readConfig } from '../../src/settings.js';
+import { readConfig } from '../support/config.js';
 import { dataSourceOptions, openCurrentDatabase } from '../../libs/postgres/src/data-source.js';
 import { petstoreCommand } from '../operation/support/petstore-command.js';
 import { createTestApp, type TestApp } from '../support/app.js';

@@ -46,8 +46,8 @@ import { catchError, from, map, type Observable, of, race, retry } from 'rxjs';
 import { PlatformExpressAdapter } from '#http';
 import { DirectInterceptor } from '#internals';
 import { callHandlersDirectly } from '#nest-speed';
-import { readConfig } from '../../src/settings.js';
-import { APPLICATION_OPTIONS } from '../../src/app.setup.js';
+import { readConfig } from '../support/config.js';
+import { APPLICATION_OPTIONS } from '../../libs/service/src/set-up.js';
 import { importNestInternals } from '../../libs/nest-speed/src/nest-internals.js';
 import { type HttpCall, HttpClient } from '../support/http-client.js';
 

@@ -4,7 +4,7 @@ import pg from 'pg';
 import type { DataSource } from 'typeorm';
 import { StartupError } from '#errors';
 import { migrate, type Migration, migrationStatus, revertLastMigration, schemaFault } from '#postgres';
-import { readConfig } from '../../src/settings.js';
+import { readConfig } from '../support/config.js';
 import { PetEntity } from '../../src/pets/pet.entity.js';
 import { dataSourceOptions, openCurrentDatabase, openDatabase } from '../../libs/postgres/src/data-source.js';
 import { createEmptyTestDatabase, createTestDatabase, engine, type TestDatabase } from '../support/database.js';

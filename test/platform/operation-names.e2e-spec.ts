@@ -1,6 +1,6 @@
 import { All, Controller, Get, Module, Post, Version, VERSION_NEUTRAL } from '@nestjs/common';
 import { type IdempotencyKey, Idempotent } from '#idempotency';
-import { KeyUsage } from '#key-usage';
+import { KeyUsage } from '../../libs/key-usage/src/key-usage.js';
 import { Metrics } from '#observability';
 import { Deprecated, Public, RequireScopes } from '#operations';
 import { createTestApp, type TestApp } from '../support/app.js';

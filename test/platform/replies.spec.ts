@@ -4,7 +4,7 @@ import type { Response } from 'express';
 import type { Server } from 'node:http';
 import { type AddressInfo, connect } from 'node:net';
 import { ErrorFilter, PlatformExpressAdapter } from '#http';
-import { readConfig } from '../../src/settings.js';
+import { readConfig } from '../support/config.js';
 
 @Controller()
 class AnswersController {

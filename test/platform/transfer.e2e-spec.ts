@@ -3,8 +3,9 @@ import { createHash } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { DataSource } from 'typeorm';
 import { migrate, openDatabase } from '#postgres';
-import { readConfig } from '../../src/settings.js';
-import { exportDatabase, importDatabase } from '#transfer';
+import { readConfig } from '../support/config.js';
+import { exportDatabase } from '../../libs/transfer/src/export.js';
+import { importDatabase } from '../../libs/transfer/src/import.js';
 import { createTestApp } from '../support/app.js';
 import { administerTestDatabase, createTestDatabase, engine, type TestDatabase } from '../support/database.js';
 

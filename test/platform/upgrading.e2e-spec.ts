@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs';
 import ts from 'typescript';
 import type { DataSource } from 'typeorm';
 import { migrate, type Migration, openDatabase, revertLastMigration } from '#postgres';
-import { readConfig } from '../../src/settings.js';
+import { readConfig } from '../support/config.js';
 import { createTestApp, type TestApp } from '../support/app.js';
 import { createTestDatabase, engine, type TestDatabase } from '../support/database.js';
 

@@ -1,22 +1,16 @@
-import { readdirSync, readFileSync } from 'node:fs';
+import { readFileSync } from 'node:fs';
 import { StartupError } from '#errors';
 import { connectionsBeside } from '#http';
 import { Config } from '#settings';
 import { LOCK_TIMEOUT_MS } from '../../libs/postgres/src/schema/schema-lock.js';
 import { environmentExample, withSettingsTable } from '../../scripts/settings-pages.js';
-import { readConfig, type ServiceConfig, SETTINGS } from '../../src/settings.js';
+import { settingsOf } from '../../libs/service/src/settings.js';
+import { PET_STORE } from '../../src/app.description.js';
+import { type PetStoreConfig, readConfig } from '../support/config.js';
 
 const read = (path: string): string => readFileSync(new URL(`../../${path}`, import.meta.url), 'utf8');
 
-test('src/settings.ts has the settings of every library', () => {
-  const doors = readdirSync(new URL('../../libs', import.meta.url)).map((library) => read(`libs/${library}/index.ts`));
-  const declared = doors.flatMap((door) => door.match(/\b[A-Z_]+_SETTINGS\b/g) ?? []);
-  expect(
-    read('src/settings.ts')
-      .match(/(?<=\.\.\.)[A-Z_]+_SETTINGS\b/g)
-      ?.sort(),
-  ).toEqual(declared.sort());
-});
+const SETTINGS = await settingsOf(PET_STORE);
 
 test('.env.example and the table of settings are those of the declarations: run `npm run generate`', () => {
   expect(read('.env.example')).toBe(environmentExample(SETTINGS));
@@ -71,7 +65,7 @@ const INTEGERS = Object.entries(SETTINGS).flatMap(([member, { name, accepts }]) 
 
 test.each(INTEGERS)('%s (%s) is an integer from %i to %i', (name, member, minimum, maximum) => {
   for (const value of [minimum, maximum]) {
-    expect(readConfig({ DATABASE_URL, [name]: ` ${value} ` })[member as keyof ServiceConfig]).toBe(value);
+    expect(readConfig({ DATABASE_URL, [name]: ` ${value} ` })[member as keyof PetStoreConfig]).toBe(value);
   }
   for (const value of [minimum - 1, maximum + 1, `${maximum}.5`, '1e3', '0x400', '1_024', 'many', '9'.repeat(400)]) {
     expect(faultOf({ DATABASE_URL, [name]: String(value) })).toBe(
@@ -80,7 +74,7 @@ test.each(INTEGERS)('%s (%s) is an integer from %i to %i', (name, member, minimu
   }
 });
 
-test.each<[name: string, member: keyof ServiceConfig, choices: readonly string[], values?: readonly unknown[]]>([
+test.each<[name: string, member: keyof PetStoreConfig, choices: readonly string[], values?: readonly unknown[]]>([
   ['LOG_LEVEL', 'logLevel', ['trace', 'debug', 'info', 'warn', 'error', 'fatal', 'silent']],
   ['AFTER_SUNSET', 'afterSunset', ['remove', 'serve']],
   ['MIGRATE_ON_START', 'migrateOnStart', ['true', 'false'], [true, false]],

@@ -3,7 +3,7 @@ import { readdirSync, readFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import ts from 'typescript';
 import { parse, parseAllDocuments } from 'yaml';
-import { readConfig, type ServiceConfig } from '../../src/settings.js';
+import { readConfig, type PetStoreConfig } from '../support/config.js';
 import { commandOf, dockerfile } from './support/dockerfile.js';
 
 /*
@@ -30,7 +30,7 @@ const settings = new Set<string>();
 readConfig(new Proxy({}, { get: (_, name) => void settings.add(String(name)) }));
 
 /** Checks that each name is a setting, and reads the settings as the service does. */
-function configOf(environment: Record<string, string>): ServiceConfig {
+function configOf(environment: Record<string, string>): PetStoreConfig {
   expect(Object.keys(environment).filter((name) => !settings.has(name))).toEqual([]);
   return readConfig(environment);
 }

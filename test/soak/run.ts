@@ -3,7 +3,7 @@ import { cpus, tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { parseArgs } from 'node:util';
-import { table } from '../../src/cli/text-table.js';
+import { table } from '#service';
 import { petstoreCommand } from '../operation/support/petstore-command.js';
 import { Load, type Outcome, percentile } from '../support/load.js';
 import { administer } from '../support/postgresql-database.js';

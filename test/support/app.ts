@@ -1,3 +1,7 @@
+import { type DynamicModule, Module, type Type } from '@nestjs/common';
+import { PlatformModule, type ServiceDefinition } from '#service';
+import { PET_STORE } from '../../src/app.description.js';
+import { PetsModule } from '../../src/pets/pets.module.js';
 import { dropsDatabase, type StartOptions, startTestApp, type TestApp } from '../kit/start-test-app.js';
 import { migrateDatabase, type TestDatabase } from '../kit/test-database.js';
 import { createTestDatabase } from './database.js';
@@ -6,20 +10,38 @@ import { FAST_PATHS_SETTING } from './fast-paths.js';
 export type { TestApp } from '../kit/start-test-app.js';
 
 /** Additions of a test to the service. By default FAST_PATHS is that of the test run. */
-export interface TestAppOptions extends StartOptions {
+export interface TestAppOptions extends StartOptions, Additions {
   /** A database shared with another application; `close` does not drop it. */
   readonly database?: TestDatabase;
 }
 
+/** What a test adds to the application's module, and to its definition. */
+export interface Additions extends Partial<Pick<ServiceDefinition, 'defaultScopes' | 'migrations' | 'typeorm'>> {
+  readonly features?: readonly (Type | DynamicModule)[];
+  /** Members of the document's `info`. */
+  readonly document?: Partial<ServiceDefinition['info']> & Partial<Pick<ServiceDefinition, 'tags' | 'readGuide'>>;
+}
+
+/** The application's module with additions, decorated as AppModule is. */
+export function appModuleWith({ features = [], document = {}, ...others }: Additions): Type {
+  const { tags = PET_STORE.tags, readGuide = PET_STORE.readGuide, ...info } = document;
+  const definition = { ...PET_STORE, ...others, tags, readGuide, info: { ...PET_STORE.info, ...info } };
+  @Module({ imports: [PlatformModule.forRoot(definition), PetsModule, ...features] })
+  class TestedModule {}
+  return TestedModule;
+}
+
 /** Starts the application as main.ts does, on the engine of the test run. Close it in `afterAll`. */
 export async function createTestApp({ database, settings, ...others }: TestAppOptions = {}): Promise<TestApp> {
-  const options = { ...others, settings: { ...FAST_PATHS_SETTING, ...settings } };
-  if (database !== undefined) return startTestApp(database, options);
+  const { features, document, defaultScopes, migrations, typeorm, ...start } = others;
+  const additions = Object.entries({ features, document, defaultScopes, migrations, typeorm });
+  const app = appModuleWith(Object.fromEntries(additions.filter(([, value]) => value !== undefined)) as Additions);
+  const options = { ...start, settings: { ...FAST_PATHS_SETTING, ...settings } };
+  if (database !== undefined) return startTestApp(app, database, options);
   return dropsDatabase(await createTestDatabase(), async (own) => {
     // A database of the tests has the migrations of the service. Only its owner may add others.
-    const { migrations = [] } = options;
-    if (migrations.length > 0 && own.settings.DATABASE_URL !== undefined)
-      await migrateDatabase(own.ownerSettings, migrations);
-    return startTestApp(own, options);
+    if (migrations !== undefined && own.settings.DATABASE_URL !== undefined)
+      await migrateDatabase({ ...PET_STORE, migrations }, own.ownerSettings);
+    return startTestApp(app, own, options);
   });
 }

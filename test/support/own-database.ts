@@ -1,4 +1,5 @@
 import pg from 'pg';
+import { PET_STORE } from '../../src/app.description.js';
 import { migrateDatabase } from '../kit/test-database.js';
 import { createDatabaseWithRoles } from './postgresql-roles.js';
 import type { PetRow } from './witness.js';
@@ -6,7 +7,7 @@ import type { PetRow } from './witness.js';
 /** Makes a migrated database with the roles of `docs/operating.md`, and returns its URI as the service's role. */
 export async function createOwnDatabase(server: { readonly url: string }, name: string): Promise<string> {
   const { ownerUrl, serviceUrl } = await createDatabaseWithRoles(server.url, name);
-  await migrateDatabase({ DATABASE_URL: ownerUrl });
+  await migrateDatabase(PET_STORE, { DATABASE_URL: ownerUrl });
   return serviceUrl;
 }
 

@@ -2,6 +2,7 @@ import { cp, mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { EmbeddedEngine } from '#embedded-postgres';
+import { PET_STORE } from '../../src/app.description.js';
 import { migrateDatabase } from '../kit/test-database.js';
 import { atTearDown, HANDED_OVER } from './engines.js';
 
@@ -13,5 +14,5 @@ export async function setUp(): Promise<void> {
   const migrated = (process.env[HANDED_OVER.templateDirectory] = join(home, 'migrated'));
   await (await EmbeddedEngine.open(empty)).close();
   await cp(empty, migrated, { recursive: true });
-  await migrateDatabase({ DATA_DIR: migrated });
+  await migrateDatabase(PET_STORE, { DATA_DIR: migrated });
 }

@@ -3,7 +3,7 @@ import type { ApiKeysService, IssuedApiKey, StoredApiKey } from '#api-keys';
 import { StartupError } from '#errors';
 import { printable } from '#runtime';
 import { nearestName, product } from '#settings';
-import type { CommandContext } from './context.js';
+import type { CommandContext, OpenedDatabase } from './context.js';
 import { dayCell, durationArgument, NEW_DATABASE, resultText, timeCell } from './terminal.js';
 import { table } from './text-table.js';
 
@@ -20,6 +20,17 @@ type KeyMember = string | readonly string[] | bigint | Date | null;
 interface Output {
   quiet?: boolean;
   json?: boolean;
+}
+
+/** Works with the API keys. */
+async function withKeys<Result>(
+  context: CommandContext,
+  work: (apiKeys: ApiKeysService) => Promise<Result>,
+): Promise<Result> {
+  const { ApiKeysService: Keys, ApiKeyVerifier } = await import('#api-keys');
+  const make = ({ database, clock }: OpenedDatabase): ApiKeysService =>
+    new Keys(database, new ApiKeyVerifier(database, clock), clock, context.application);
+  return context.with(Keys, make, work);
 }
 
 /** Adds `keys create|list|show|rotate|revoke`. */
@@ -46,7 +57,7 @@ function addCreate(keys: Command, context: CommandContext): void {
     .action(async (options: { client: string; scopes?: string; expires?: number; force?: boolean } & Output) => {
       const scopes = options.scopes?.split(',').map((scope) => scope.trim());
       if (scopes !== undefined && !options.force) await checkScopes(context, scopes);
-      await context.withKeys(async (apiKeys) => {
+      await withKeys(context, async (apiKeys) => {
         const created = await apiKeys.create({
           client: options.client,
           scopes,
@@ -79,7 +90,7 @@ function addList(keys: Command, context: CommandContext): void {
     .option('--client <name>', 'only keys of this client')
     .option('--json', 'print JSON')
     .action(async ({ client, json }: { client?: string; json?: boolean }) => {
-      const list = await context.withKeys((apiKeys) => apiKeys.list({ client }));
+      const list = await withKeys(context, (apiKeys) => apiKeys.list({ client }));
       const whose = client === undefined ? '' : ` of a client '${printable(client)}'`;
       const none = `No API key${whose}. Make one: ${product().command} keys create --client my-app`;
       context.print(resultText(json, list.map(describe), list.length === 0 ? none : keyTable(list)));
@@ -93,7 +104,7 @@ function addShow(keys: Command, context: CommandContext): void {
     .argument('<key>', KEY_ARGUMENT)
     .option('--json', 'print JSON')
     .action(async (argument: string, { json }: { json?: boolean }) => {
-      const key = await context.withKeys((apiKeys) => findKey(context, apiKeys, argument));
+      const key = await withKeys(context, (apiKeys) => findKey(context, apiKeys, argument));
       context.print(resultText(json, describe(key), details(key)));
     });
 }
@@ -107,7 +118,7 @@ function addRotate(keys: Command, context: CommandContext): void {
     .option('--quiet', 'print only the new secret')
     .option('--json', 'print JSON')
     .action(async (argument: string, options: { overlap?: number } & Output) => {
-      await context.withKeys(async (apiKeys) => {
+      await withKeys(context, async (apiKeys) => {
         const old = await findKey(context, apiKeys, argument);
         await hand(context, options, apiKeys, await apiKeys.rotate(String(old.id), options.overlap), old);
       });
@@ -122,7 +133,7 @@ function addRevoke(keys: Command, context: CommandContext): void {
     .option('--reason <text>', 'why; shown by keys show')
     .option('--json', 'print JSON')
     .action(async (argument: string, options: { reason?: string; json?: boolean }) => {
-      const key = await context.withKeys(async (apiKeys) => {
+      const key = await withKeys(context, async (apiKeys) => {
         const { id } = await findKey(context, apiKeys, argument);
         return apiKeys.revoke(String(id), options.reason);
       });

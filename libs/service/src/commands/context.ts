@@ -1,16 +1,32 @@
+import type { Type } from '@nestjs/common';
+import type { Command } from 'commander';
 import type { DataSource } from 'typeorm';
-import type { ApiKeysService } from '#api-keys';
 import type { StartupError } from '#errors';
-import type { KeyUsage } from '#key-usage';
 import type { OpenApiDocument } from '#openapi';
-import { printableLines } from '#runtime';
-import type { Application } from '#settings';
+import type { Database } from '#postgres';
+import { type Clock, printableLines } from '#runtime';
+import { product } from '#settings';
+import type { CoreConfig } from '../core-settings.js';
+import { migrationsOf, type ServiceDefinition } from '../definition.js';
+import { readConfig } from '../settings.js';
 import { messageText, readLine, refuseNullDevice, write } from './terminal.js';
-import { applicationOf } from '../app.description.js';
-import type { AppOptions } from '../app.options.js';
 
-/** Work on the API keys and their usage. */
-export type KeyWork<Result> = (apiKeys: ApiKeysService, keyUsage: KeyUsage) => Promise<Result>;
+/** Commands of a part or of a feature. */
+export interface Commands {
+  /** The first words of those that the service runs while it has the embedded database. */
+  readonly inService?: readonly string[];
+  /** Adds the commands. Loads nothing before a command runs. */
+  add(program: Command, context: CommandContext): void;
+}
+
+/** What a class needs that works on an open database, without Nest. */
+export interface OpenedDatabase {
+  readonly database: Database;
+  readonly clock: Clock;
+}
+
+/** Makes the application's module; loads the framework and the features. */
+export type LoadApplication = () => Promise<Type>;
 
 /** The environment of a command: its own process, or the service that runs the command for it. */
 export interface CommandContext {
@@ -34,10 +50,21 @@ export interface CommandContext {
    * @throws StartupError when the command must stop
    */
   readonly pause?: () => Promise<void>;
-  readonly application: Application;
+  readonly application: ServiceDefinition;
   /** Exit code of a completed command; 0 unless the command sets it. */
   exitCode: number;
-  withKeys<Result>(work: KeyWork<Result>): Promise<Result>;
+  /** The settings of this process. */
+  config(): Promise<CoreConfig>;
+  /**
+   * Works with an instance of a class: that of the service, if it runs the command, else one made on the open database.
+   *
+   * @throws StartupError when the database cannot be opened, or has another schema
+   */
+  with<Service, Result>(
+    type: Type<Service>,
+    make: (opened: OpenedDatabase) => Service,
+    work: (service: Service) => Promise<Result>,
+  ): Promise<Result>;
   /** @throws StartupError when the database cannot be opened or, unless `any` is wanted, has another schema */
   withDatabase<Result>(schema: 'current' | 'any', work: (dataSource: DataSource) => Promise<Result>): Promise<Result>;
   /** The document of the application. It needs no database. */
@@ -48,14 +75,14 @@ export interface CommandContext {
 
 /** Runs commands in this process, which opens the database itself. Nest and TypeORM are loaded on demand. */
 export class OwnContext implements CommandContext {
-  readonly application: Application;
   exitCode = 0;
   private lastPrint: Promise<void> = Promise.resolve();
   private line: Promise<string> | undefined;
 
-  constructor(private readonly options: AppOptions) {
-    this.application = applicationOf(options);
-  }
+  constructor(
+    readonly application: ServiceDefinition,
+    private readonly load: LoadApplication,
+  ) {}
 
   print(text: string): void {
     const all = Promise.all([this.lastPrint, write(process.stdout, printableLines(text))]);
@@ -90,9 +117,23 @@ export class OwnContext implements CommandContext {
     return (this.line ??= readLine(hint));
   }
 
-  async withKeys<Result>(work: KeyWork<Result>): Promise<Result> {
-    const { keysOfDatabase } = await import('./without-service.js');
-    return this.withDatabase('current', (dataSource) => work(...keysOfDatabase(dataSource, this.application)));
+  config(): Promise<CoreConfig> {
+    return readConfig(this.application);
+  }
+
+  async with<Service, Result>(
+    _: Type<Service>,
+    make: (opened: OpenedDatabase) => Service,
+    work: (service: Service) => Promise<Result>,
+  ): Promise<Result> {
+    const [{ Database }, { Clock }, config] = await Promise.all([
+      import('#postgres'),
+      import('#runtime'),
+      this.config(),
+    ]);
+    return this.withDatabase('current', (dataSource) =>
+      work(make({ database: new Database(dataSource, config), clock: new Clock() })),
+    );
   }
 
   async withDatabase<Result>(
@@ -101,11 +142,10 @@ export class OwnContext implements CommandContext {
   ): Promise<Result> {
     const { Logger } = await import('@nestjs/common');
     const { openDatabase } = await import('#postgres');
-    const { readConfig } = await import('../settings.js');
     // Nest's logger would print warnings to standard output, which is for results, such as a new key.
-    const warn = (message: string): void => this.tell(`petstore: ${message}\n`);
+    const warn = (message: string): void => this.tell(`${product().name}: ${message}\n`);
     Logger.overrideLogger({ log: warn, warn, error: warn });
-    const dataSource = await openDatabase(readConfig(), this.application.migrations, schema === 'current');
+    const dataSource = await openDatabase(await this.config(), migrationsOf(this.application), schema === 'current');
     try {
       return await work(dataSource);
     } finally {
@@ -115,11 +155,11 @@ export class OwnContext implements CommandContext {
 
   async document(): Promise<OpenApiDocument> {
     const { describeApplication } = await import('./without-service.js');
-    return describeApplication(this.options);
+    return describeApplication(await this.load(), await this.config());
   }
 
   async scopes(): Promise<string[]> {
     const { scopesOf } = await import('./without-service.js');
-    return scopesOf(this.options);
+    return scopesOf(await this.load(), await this.config());
   }
 }

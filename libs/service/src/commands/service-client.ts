@@ -27,9 +27,6 @@ export const END_FIELD = 'petstore-end';
 /** Largest header section in bytes, of the request and of its answer: a command line of 2 MiB, the limit of Linux, percent-encoded. */
 export const MAX_HEADER_BYTES = 32 * 1_024 * 1_024;
 
-/** The first words of the commands that the service runs while it has the embedded database; `export` asks it itself. */
-const IN_SERVICE = new Set<string | undefined>(['deprecations', 'keys', 'seed']);
-
 /** The commands that need no database, and those that make one because they fill it. */
 const WITHOUT_DATABASE = new Set(['openapi']);
 const MAKES_DATABASE = new Set(['import', 'migrate']);
@@ -45,10 +42,12 @@ export async function runInsteadInService(
   command: Command,
 ): Promise<void> {
   if (WITHOUT_DATABASE.has(command.name())) return;
-  const { readConfig } = await import('../settings.js');
-  const { databaseUrl, dataDir } = readConfig();
+  const { databaseUrl, dataDir } = await context.config();
   if (databaseUrl !== undefined) return;
-  if (IN_SERVICE.has(words[0])) {
+  const { application } = context;
+  const added = [application, ...application.parts].flatMap(({ commands = [] }) => commands);
+  // `export` asks the service itself.
+  if (['keys', ...added.flatMap(({ inService = [] }) => inService)].includes(words[0] as string)) {
     const line = words[0] === 'keys' && command.args.includes('-') ? await context.readLine(KEY_HINT) : undefined;
     const decoder = new TextDecoder();
     const print = async (bytes: Buffer): Promise<string | undefined> => {

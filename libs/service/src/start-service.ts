@@ -1,4 +1,4 @@
-import { Logger } from '@nestjs/common';
+import { Logger, type Type } from '@nestjs/common';
 import { type NestApplication, NestFactory } from '@nestjs/core';
 import cluster from 'node:cluster';
 import { once } from 'node:events';
@@ -9,69 +9,59 @@ import { ApiKeysService, type IssuedApiKey } from '#api-keys';
 import { StartupError } from '#errors';
 import { PlatformExpressAdapter } from '#http';
 import type { ServiceDataSource } from '#postgres';
-import { ProcessGroup } from '#processes';
 import { onStopSignal } from '#runtime';
-import { type Application, BASE_PATH, product } from '#settings';
-import { startTracing } from '#tracing';
-import { applicationOf } from '../app.description.js';
-import { AppModule } from '../app.module.js';
-import type { ServiceOptions } from '../app.options.js';
-import { APPLICATION_OPTIONS, setUpApplication } from '../app.setup.js';
-import { ServiceCommands } from '../cli/service-commands.js';
-import { failureText } from '../cli/failure-text.js';
-import { refuseNullDevice, write } from '../cli/terminal.js';
-import { loadEnvironmentFile, readConfig, type ServiceConfig } from '../settings.js';
+import { BASE_PATH, product } from '#settings';
+import { failureText } from './commands/failure-text.js';
+import { ServiceCommands } from './commands/service-commands.js';
+import { refuseNullDevice, write } from './commands/terminal.js';
+import type { CoreConfig } from './core-settings.js';
+import type { ServiceDefinition } from './definition.js';
+import { definitionOf, serviceOf } from './service.module.js';
+import { APPLICATION_OPTIONS, setUpApplication } from './set-up.js';
+import { loadEnvironmentFile, readConfig } from './settings.js';
+import type { ServiceOptions } from './start.js';
 
 /** Time in ms that modules have to close after the last connection, which includes running statements. */
 const CLOSE_TIMEOUT_MS = 3_000;
 
-/**
- * Starts the service with the settings of the environment and of `.env`, in WEB_CONCURRENCY processes, and stops it on
- * SIGTERM, SIGINT or SIGHUP. If the start fails, the cause is printed and the process ends with code 1.
- *
- * @example await startService({ features: [OrdersModule], migrations: [CreateOrder1795300000000] });
- * @param options the additions of a project
- */
-export async function startService(options: ServiceOptions = {}): Promise<void> {
+/** See `startService`. */
+export async function start(app: Type, options: ServiceOptions): Promise<void> {
   // A closed terminal must not end the service.
   process.stderr.on('error', () => undefined);
   try {
-    loadEnvironmentFile();
-    const config = readConfig();
-    if (cluster.isPrimary) await checkAddress(config);
-    const greet = (port: number): void => tell(welcome(applicationOf(options), config, port));
-    if (config.webConcurrency > 1 && cluster.isPrimary) return new ProcessGroup(config, greet).run();
-    await serve(config, options);
+    const definition = definitionOf(app);
+    await loadEnvironmentFile(definition);
+    const config = await readConfig(definition);
+    if (cluster.isPrimary) {
+      await checkAddress(config);
+      const greet = (port: number): void => tell(welcome(definition, config, port));
+      for (const part of definition.parts) if (await part.supervise?.(config, greet)) return;
+    }
+    await serve(app, definition, config, options);
   } catch (error) {
     fail(error);
   }
 }
 
-/**
- * Creates the application that `startService` serves, for programs that start and stop it themselves. It does not listen
- * yet. Its database is open, so the caller must close the application.
- *
- * @example const app = await createApplication(readConfig(), { features: [OrdersModule] });
- * @throws StartupError when the database cannot be opened, or a module or call of the project cannot be supported
- */
-export async function createApplication(config: ServiceConfig, options: ServiceOptions = {}): Promise<NestApplication> {
-  const app = await NestFactory.create<NestApplication>(
-    AppModule.forRoot(config, options),
+/** See `createApplication`. */
+export async function create(app: Type, config: CoreConfig, options: ServiceOptions): Promise<NestApplication> {
+  const nest = await NestFactory.create<NestApplication>(
+    await serviceOf(app, config),
     new PlatformExpressAdapter(config),
     APPLICATION_OPTIONS,
   );
   try {
-    setUpApplication(app);
-    await options.setUp?.(app);
+    setUpApplication(nest);
+    await options.setUp?.(nest);
   } catch (error) {
-    await app.close().catch(() => undefined);
+    await nest.close().catch(() => undefined);
     throw error;
   }
-  return app;
+  return nest;
 }
 
 /** Fails at once when PORT is in use: to open the database takes seconds. */
-async function checkAddress({ host, port }: ServiceConfig): Promise<void> {
+async function checkAddress({ host, port }: CoreConfig): Promise<void> {
   const probe = createServer().listen(port, host);
   await once(probe, 'listening').catch(({ code, message }: NodeJS.ErrnoException) => {
     const inUse = `Port ${port} is in use. Stop the process that uses it, or set PORT to a free one.`;
@@ -82,20 +72,26 @@ async function checkAddress({ host, port }: ServiceConfig): Promise<void> {
 }
 
 /** Serves requests in this process until a signal stops it. */
-async function serve(config: ServiceConfig, options: ServiceOptions): Promise<void> {
-  // Before the database is opened, so that all statements are traced.
-  const stopTracing = await startTracing(config.otlpEndpoint);
-  const app = await createApplication(config, options);
+async function serve(
+  module: Type,
+  definition: ServiceDefinition,
+  config: CoreConfig,
+  options: ServiceOptions,
+): Promise<void> {
+  const ends: (() => Promise<void>)[] = [];
+  // Before the database is opened: a part may trace all statements.
+  for (const part of definition.parts) ends.push(...[await part.start?.(config)].filter((end) => end !== undefined));
+  const app = await create(module, config, options);
   await app.listen(config.port, config.host);
 
   // Log lines are held back until here; a failed start prints only its cause.
   app.flushLogs();
 
   // Commands cannot open the embedded database while this process uses it, so this process runs them.
-  const commands = config.databaseUrl === undefined ? new ServiceCommands(app) : undefined;
+  const commands = config.databaseUrl === undefined ? new ServiceCommands(app, definition) : undefined;
   const stop = stopOnSignal(config, async (signal) => {
     await Promise.all([commands?.close(), app.close(signal)]);
-    await stopTracing?.();
+    await Promise.all(ends.map((end) => end()));
   });
   void app.get<ServiceDataSource>(DataSource).engine?.lost.then((reason) => {
     tell(failureText(reason));
@@ -107,7 +103,7 @@ async function serve(config: ServiceConfig, options: ServiceOptions): Promise<vo
     const apiKeys = app.get(ApiKeysService);
     const first = config.databaseUrl === undefined ? await apiKeys.createFirstKey() : undefined;
     try {
-      await write(process.stderr, `${welcome(applicationOf(options), config, port, first?.secret)}\n`);
+      await write(process.stderr, `${welcome(definition, config, port, first?.secret)}\n`);
       if (first !== undefined) refuseNullDevice(process.stderr);
     } catch (error) {
       if (first !== undefined) await withdraw(apiKeys, first, error as Error);
@@ -130,14 +126,16 @@ async function withdraw(apiKeys: ApiKeysService, { key }: IssuedApiKey, { messag
  *
  * @returns a function that does the same without a signal
  */
-function stopOnSignal(config: ServiceConfig, close: (signal?: NodeJS.Signals) => Promise<void>): () => void {
+function stopOnSignal(config: CoreConfig, close: (signal?: NodeJS.Signals) => Promise<void>): () => void {
   let stopping = false;
   const stop = (signal?: NodeJS.Signals): void => {
     if (stopping) return;
     stopping = true;
     const limit = config.shutdownDelayMs + config.shutdownTimeoutMs + CLOSE_TIMEOUT_MS;
     setTimeout(() => {
-      tell(`petstore: The database did not close within ${limit} ms; the statements that it waits for are cut.`);
+      tell(
+        `${product().name}: The database did not close within ${limit} ms; the statements that it waits for are cut.`,
+      );
       process.exit(1);
     }, limit);
     close(signal).then(() => process.exit(), fail);
@@ -159,27 +157,16 @@ function stopOnSignal(config: ServiceConfig, close: (signal?: NodeJS.Signals) =>
  * The text on the console after a start, in lines of at most 80 columns: the address of the service, the first API key if
  * one was made, with a command to try it, and where the documentation is.
  */
-function welcome(application: Application, config: ServiceConfig, port: number, firstKey?: string): string {
+function welcome(definition: ServiceDefinition, config: CoreConfig, port: number, firstKey?: string): string {
   const address = `http://localhost:${port}`;
   const base = `${address}${BASE_PATH}`;
   const interfaces = config.host === '0.0.0.0' || config.host === '::' ? ' (all interfaces)' : '';
-  const lines = [`The ${application.info.title} listens on ${base}${interfaces}`];
+  const lines = [`The ${definition.info.title} listens on ${base}${interfaces}`];
   if (firstKey !== undefined) {
-    lines.push(
-      '',
-      'Your API key, shown only once:',
-      '',
-      `  export API_KEY=${firstKey}`,
-      '',
-      'Add a pet:',
-      '',
-      `  curl -H "Authorization: Bearer $API_KEY" \\`,
-      `    -H 'Content-Type: application/json' \\`,
-      `    -d '{"name":"Rex","categoryId":7}' ${base}/pets`,
-      '',
-    );
+    lines.push('', 'Your API key, shown only once:', '', `  export API_KEY=${firstKey}`, '');
+    lines.push(...(definition.firstCall?.(base) ?? []));
   }
-  lines.push(`Documentation: ${address}/docs`);
+  lines.push(...definition.parts.flatMap((part) => part.greeting?.(address) ?? []));
   return lines.join('\n');
 }
 

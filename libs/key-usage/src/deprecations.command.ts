@@ -1,11 +1,9 @@
 import type { Command } from 'commander';
 import { StartupError } from '#errors';
-import type { UsageSummary } from '#key-usage';
 import type { DeprecatedOperation, OpenApiDocument } from '#openapi';
 import { printable } from '#runtime';
-import type { CommandContext } from './context.js';
-import { integerArgument, resultText, timeCell } from './terminal.js';
-import { table } from './text-table.js';
+import { type CommandContext, integerArgument, resultText, table, timeCell } from '#service';
+import type { UsageSummary } from './key-usage.js';
 
 const MAX_DAYS = 400;
 const DAY_MS = 86_400_000;
@@ -14,7 +12,7 @@ const DAY_MS = 86_400_000;
 const NOT_SAFE = 2;
 
 /** Adds `deprecations report`: who called a deprecated operation in a period, and whether removing it is safe. Days are in UTC. */
-export function addDeprecationCommands(program: Command, context: CommandContext): void {
+export function addDeprecationCommand(program: Command, context: CommandContext): void {
   const deprecations = program
     .command('deprecations')
     .description('report which clients still call deprecated operations');
@@ -32,10 +30,15 @@ export function addDeprecationCommands(program: Command, context: CommandContext
       const now = Date.now();
       const [from, to] = [isoDay(now - (days - 1) * DAY_MS), isoDay(now)];
       // The first day with usage of any operation; null without usage.
-      const { countedSince, usage } = await context.withKeys(async (_, keyUsage) => ({
-        countedSince: await keyUsage.firstDay(),
-        usage: await keyUsage.sumByClient(operation, to, days),
-      }));
+      const { KeyUsage } = await import('./key-usage.js');
+      const { countedSince, usage } = await context.with(
+        KeyUsage,
+        ({ database, clock }) => new KeyUsage(database, clock),
+        async (keyUsage) => ({
+          countedSince: await keyUsage.firstDay(),
+          usage: await keyUsage.sumByClient(operation, to, days),
+        }),
+      );
       const safeToRemove = usage.size === 0 && countedSince !== null && countedSince <= from;
       const clients = [...usage].map(([client, summary]) => ({ client, ...summary }));
       const report = { operation, endpoint, from, to, countedSince, sunset, clients, safeToRemove };

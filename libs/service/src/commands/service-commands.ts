@@ -4,13 +4,13 @@ import { createServer, type IncomingMessage, type ServerResponse } from 'node:ht
 import { createInterface, type Interface } from 'node:readline';
 import { setImmediate, setTimeout as sleep } from 'node:timers/promises';
 import { DataSource } from 'typeorm';
-import { ApiKeysService } from '#api-keys';
 import { StartupError } from '#errors';
-import { KeyUsage } from '#key-usage';
 import { OpenApiDocument } from '#openapi';
 import { OperationRegistry } from '#operations';
 import type { ServiceDataSource } from '#postgres';
-import { Application } from '#settings';
+import { Config } from '#settings';
+import type { CoreConfig } from '../core-settings.js';
+import type { ServiceDefinition } from '../definition.js';
 import type { CommandContext } from './context.js';
 import { END_FIELD, MAX_HEADER_BYTES, type ServiceCommand, type ServiceEnd } from './service-client.js';
 import { allScopes } from './without-service.js';
@@ -28,7 +28,10 @@ export class ServiceCommands {
   private readonly running = new Set<Promise<void>>();
   private readonly stopping = new AbortController();
 
-  constructor(private readonly app: INestApplication) {
+  constructor(
+    private readonly app: INestApplication,
+    private readonly definition: ServiceDefinition,
+  ) {
     this.engine = app.get<ServiceDataSource>(DataSource).engine;
     // The body of a request, its confirmations, ends with the command.
     const server = createServer({ requestTimeout: 0, maxHeaderSize: MAX_HEADER_BYTES }, (request, response) => {
@@ -76,7 +79,7 @@ export class ServiceCommands {
     line: string | undefined,
     tell: (text: string) => void,
   ): CommandContext {
-    const { app } = this;
+    const { app, definition } = this;
     const gone = new AbortController();
     response.once('close', () => gone.abort());
     const signal = AbortSignal.any([gone.signal, this.stopping.signal]);
@@ -96,12 +99,13 @@ export class ServiceCommands {
       tell,
       readLine: () => Promise.resolve(line ?? ''),
       pause: () => pause(response, signal),
-      application: app.get(Application),
+      application: definition,
       exitCode: 0,
-      withKeys: (work) => work(app.get(ApiKeysService), app.get(KeyUsage)),
+      config: () => Promise.resolve(app.get<CoreConfig>(Config)),
+      with: (type, _, work) => work(app.get(type)),
       withDatabase: (_, work) => work(app.get(DataSource)),
       document: () => Promise.resolve(app.get(OpenApiDocument)),
-      scopes: () => Promise.resolve(allScopes(app.get(OperationRegistry), app.get(Application))),
+      scopes: () => Promise.resolve(allScopes(app.get(OperationRegistry), definition)),
     };
   }
 }

@@ -3,9 +3,8 @@ import { createReadStream, rmSync } from 'node:fs';
 import { open, rm } from 'node:fs/promises';
 import { StartupError } from '#errors';
 import { STOP_SIGNALS } from '#runtime';
-import type { CommandContext } from './context.js';
-import { runInService } from './service-client.js';
-import { showProgress } from './terminal.js';
+import { type CommandContext, runInService, showProgress } from '#service';
+import { product } from '#settings';
 
 /** The path that means standard output, or standard input. */
 const STANDARD_STREAM = '-';
@@ -17,7 +16,7 @@ export function addTransferCommands(program: Command, context: CommandContext): 
   program
     .command('export')
     .description(
-      'write the whole database as a script of SQL: pets, keys (as hashes), usage, tables of other features;\n' +
+      'write the whole database as a script of SQL: the tables of all features, and keys (as hashes);\n' +
         'the service may run meanwhile',
     )
     .requiredOption('--to <file>', 'a new file; - is standard output')
@@ -34,7 +33,7 @@ export function addTransferCommands(program: Command, context: CommandContext): 
     )
     .requiredOption('--from <file>', 'a file of export; - is standard input')
     .action(async ({ from }: { from: string }) => {
-      const { importDatabase } = await import('#transfer');
+      const { importDatabase } = await import('./import.js');
       const rows = await context.withDatabase('current', (dataSource) => importDatabase(dataSource, readFile(from)));
       context.print(`Imported ${rows} rows.\n`);
     });
@@ -43,14 +42,14 @@ export function addTransferCommands(program: Command, context: CommandContext): 
 /** Exports the database, in the service that runs on the embedded one if there is one. Returns a message. */
 async function exportAll(context: CommandContext, write: Write): Promise<string> {
   const isService = context.pause !== undefined;
-  const { readConfig } = await import('../settings.js');
-  const { databaseUrl, dataDir } = readConfig();
+  const { databaseUrl, dataDir } = await context.config();
   if (!isService && databaseUrl === undefined) {
     const end = await runInService(dataDir, { words: ['export', '--to', STANDARD_STREAM] }, write);
     if (end?.exitCode === 0) return end.messages;
-    if (end !== undefined) throw new StartupError(end.messages.replace(/^petstore: |\n$/g, ''));
+    if (end !== undefined)
+      throw new StartupError(end.messages.replace(new RegExp(`^${product().name}: |\\n$`, 'g'), ''));
   }
-  const { exportDatabase } = await import('#transfer');
+  const { exportDatabase } = await import('./export.js');
   const { release } = context.application;
   const rows = await context.withDatabase('any', (dataSource) => exportDatabase(dataSource, release, isService, write));
   return `Exported ${rows} rows.\n`;

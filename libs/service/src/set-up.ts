@@ -8,9 +8,9 @@ import { LOGGER, NestLogger } from '#observability';
 import { OpenApiDocument } from '#openapi';
 import { refuseUnprotectedHandlers } from '#operations';
 import { Config, URI_VERSIONS } from '#settings';
-import type { ServiceConfig } from './settings.js';
+import type { CoreConfig } from './core-settings.js';
 
-/** Options for creating the Nest application, in main.ts and in every test. */
+/** Options for creating the Nest application, in `startService` and in every test. */
 export const APPLICATION_OPTIONS: NestApplicationOptions = {
   bufferLogs: true,
   // The caller reports start failures once; Nest would print the stack first.
@@ -21,9 +21,9 @@ export const APPLICATION_OPTIONS: NestApplicationOptions = {
 /** How long browsers may cache the response to a preflight request, in s. */
 const CORS_MAX_AGE = 3600;
 
-/** Configures the Nest application before it listens, in main.ts and in every test. */
+/** Configures the Nest application before it listens, in `startService` and in every test. */
 export function setUpApplication(app: INestApplication): void {
-  const { corsOrigins, fastPaths } = app.get<ServiceConfig>(Config);
+  const { corsOrigins, fastPaths } = app.get<CoreConfig>(Config);
   app.useLogger(new NestLogger(app.get<Logger>(LOGGER)));
   (app.getHttpAdapter().getInstance() as Express).set('query parser', parseForm);
   app.enableVersioning(URI_VERSIONS);

@@ -1,30 +1,32 @@
 import { Command, CommanderError } from 'commander';
-import type { AppOptions } from '../app.options.js';
-import { type CommandContext, OwnContext } from './context.js';
+import { product } from '#settings';
+import type { ServiceDefinition } from '../definition.js';
+import { loadEnvironmentFile } from '../settings.js';
+import { type CommandContext, type LoadApplication, OwnContext } from './context.js';
 import { addDatabaseCommands } from './database.js';
-import { addDeprecationCommands } from './deprecations.js';
 import { addKeyCommands } from './keys.js';
 import { runInsteadInService } from './service-client.js';
-import { addTransferCommands } from './transfer.js';
 
 /** Creates the program with all commands. Nest and TypeORM are imported only when a command runs. */
 export function createProgram(context: CommandContext): Command {
-  const program = new Command('petstore')
-    .description('Operate the Pet Store Service, with its settings in the environment and .env.')
-    .version(context.application.release, '-V, --version', 'print the version')
+  const { application } = context;
+  const { name } = application.product;
+  const program = new Command(name)
+    .description(`Operate the ${application.info.title}, with its settings in the environment and .env.`)
+    .version(application.release, '-V, --version', 'print the version')
     .showSuggestionAfterError()
     .showHelpAfterError('(see --help)')
     .exitOverride()
     .configureOutput({
       writeOut: (text) => context.print(text),
       writeErr: (text) => context.tell(text),
-      outputError: (text, write) => write(text.replace(/^error:/, 'petstore:')),
+      outputError: (text, write) => write(text.replace(/^error:/, `${name}:`)),
     });
   // Added last: Commander copies the program's settings to each command when it is added.
   addDatabaseCommands(program, context);
-  addTransferCommands(program, context);
   addKeyCommands(program, context);
-  addDeprecationCommands(program, context);
+  for (const { commands = [] } of [...application.parts, application])
+    commands.forEach((one) => one.add(program, context));
   program
     .command('openapi')
     .description('print the OpenAPI document')
@@ -70,24 +72,23 @@ export async function runCommand(
 /**
  * Runs the command line with the settings of the environment and `.env`, prints a failure, and sets the exit code.
  *
- * @example await runCommands({ features: [OrdersModule] });
- * @param options the options given to `startService`, so that commands know the same migrations, scopes and operations
+ * @example await runCommands(ORDERS, async () => (await import('./app.module.js')).AppModule);
+ * @param load imports the application's module: only commands that need the operations load the framework
  */
-export async function runCommands(options: AppOptions = {}): Promise<void> {
-  const context = new OwnContext(options);
+export async function runCommands(definition: ServiceDefinition, load: LoadApplication): Promise<void> {
+  const context = new OwnContext(definition, load);
   const words = process.argv.slice(2);
   // Without a listener, a reader that has gone, such as `head`, would end the process with a stack trace.
   process.stdout.on('error', () => undefined);
   process.stderr.on('error', () => undefined);
   const createOne = (): Command =>
     createProgram(context).hook('preAction', async (_, command) => {
-      const { loadEnvironmentFile } = await import('../settings.js');
-      loadEnvironmentFile();
+      await loadEnvironmentFile(definition);
       await runInsteadInService(context, words, command);
     });
   process.exitCode = await runCommand(createOne, context, words);
   const failure = await context.printFailure();
   if (failure === undefined || process.exitCode === 1) return;
-  context.tell(`petstore: ${failure.message}\n`);
+  context.tell(`${product().name}: ${failure.message}\n`);
   process.exitCode = 1;
 }

@@ -1,19 +1,12 @@
 import type { Command } from 'commander';
 import type { StartupError } from '#errors';
 import type { MigrationStatus } from '#postgres';
+import { product } from '#settings';
 import type { CommandContext } from './context.js';
-import { integerArgument, NEW_DATABASE, resultText, showProgress } from './terminal.js';
+import { resultText } from './terminal.js';
 import { table } from './text-table.js';
 
-const MAX_SEED_COUNT = 1_000_000_000;
-
-/** Pets per statement of `seed`: few enough for the statement time-out. */
-const SEED_BATCH = 20_000;
-
-/** The same while the service runs: requests wait while the embedded engine runs a statement. */
-const SEED_BATCH_IN_SERVICE = 500;
-
-/** Adds `migrate`, `migrate:status`, `migrate:revert` and `seed`. */
+/** Adds `migrate`, `migrate:status` and `migrate:revert`. */
 export function addDatabaseCommands(program: Command, context: CommandContext): void {
   const tell = (line: string): void => context.tell(`${line}\n`);
   program
@@ -45,26 +38,12 @@ export function addDatabaseCommands(program: Command, context: CommandContext): 
       const reverted = await context.withDatabase('any', (dataSource) => revertLastMigration(dataSource, tell));
       context.print(reverted === undefined ? 'No migration is applied.\n' : `Reverted ${reverted}.\n`);
     });
-  program
-    .command('seed')
-    .description('add made-up pets to the catalogue')
-    .requiredOption('--count <n>', `number of pets, 1 to ${MAX_SEED_COUNT}`, integerArgument(1, MAX_SEED_COUNT))
-    .option(...NEW_DATABASE)
-    .action(async ({ count }: { count: number }) => {
-      const { seedPets } = await import('../pets/pets.seed.js');
-      const { pause } = context;
-      const batch = pause === undefined ? SEED_BATCH : SEED_BATCH_IN_SERVICE;
-      const show = (done: number): void =>
-        showProgress(done < count ? `Added ${done} of ${count} pets; they stay after Ctrl+C.` : '');
-      await context.withDatabase('current', (dataSource) => seedPets(dataSource, count, batch, pause ?? show));
-      context.print(`Added ${count} pets.\n`);
-    });
 }
 
 /** Prints why this version cannot run on the schema, and sets the exit code to 1. */
 function report(context: CommandContext, fault: StartupError | undefined): void {
   if (fault === undefined) return;
-  context.tell(`petstore: ${fault.message}\n`);
+  context.tell(`${product().name}: ${fault.message}\n`);
   context.exitCode = 1;
 }
 

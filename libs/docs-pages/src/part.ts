@@ -1,0 +1,7 @@
+import type { Part } from '#service';
+
+/** The document and the guide in a browser. */
+export const docsPages = {
+  load: async () => ({ module: (await import('./docs-pages.controller.js')).DocsPagesModule }),
+  greeting: (address) => `Documentation: ${address}/docs`,
+} satisfies Part;

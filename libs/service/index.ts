@@ -1,0 +1,17 @@
+/*
+ * Definition, start and commands of a service. Nothing here loads a framework before it is needed: the help of the commands
+ * imports this door.
+ */
+
+export { type ConfigOf, defineService, type LoadedPart, type Part, type ServiceDefinition } from './src/definition.js';
+export { PlatformModule } from './src/platform.module.js';
+export type { CoreConfig } from './src/core-settings.js';
+export { configReader, loadEnvironmentFile, readConfig } from './src/settings.js';
+export { createApplication, type ServiceOptions, startService } from './src/start.js';
+
+// Commands, and what commands of features and parts need.
+export { runCommands } from './src/commands/program.js';
+export type { CommandContext, Commands } from './src/commands/context.js';
+export { runInService } from './src/commands/service-client.js';
+export { integerArgument, NEW_DATABASE, resultText, showProgress, timeCell } from './src/commands/terminal.js';
+export { table } from './src/commands/text-table.js';

@@ -1,0 +1,79 @@
+import type { DynamicModule, Type } from '@nestjs/common';
+import type { RequestStep } from '#api-keys';
+import type { MigrationSource, Settings, SettingsOf } from '#settings';
+import { type Application, nameProduct, type Product } from '#settings';
+import type { Commands } from './commands/context.js';
+import type { CoreConfig } from './core-settings.js';
+
+/** What a part adds to the application, loaded when the application is made. */
+export interface LoadedPart {
+  readonly module: Type | DynamicModule;
+  /** A step of `ApiKeyGuard` that `module` exports. The steps of all parts run in the order of the parts. */
+  readonly step?: Type<RequestStep>;
+}
+
+/** The values of settings; of unknown settings nothing, so that each part fits into a list of parts. */
+type Values<S extends Settings> = string extends keyof S ? unknown : SettingsOf<S>;
+
+/**
+ * An optional library as one value. A service uses it by one word in the list of its definition. The value loads no
+ * framework: what needs one is loaded by its functions.
+ */
+export interface Part<S extends Settings = Settings> {
+  /** The settings of the part, loaded on demand. */
+  readonly settings?: () => Promise<S>;
+  /** The variable behind which `.env.example` lists the settings of the part; at the end without it. */
+  readonly settingsAfter?: string;
+  readonly commands?: readonly Commands[];
+  /** Migrations of the tables of the part. */
+  readonly migrations?: readonly MigrationSource[];
+  /** Makes the module of the part, and a step of each request. */
+  load?(): Promise<LoadedPart>;
+  /** The number of database pools that the part opens besides the pool of the service. */
+  otherPools?(config: CoreConfig & Values<S>): number;
+  /** Runs before the database is opened. Returns what must run at the end of the process. */
+  start?(config: CoreConfig & Values<S>): Promise<(() => Promise<void>) | undefined>;
+  /**
+   * Runs the service in other processes, if it is set up so.
+   *
+   * @param greet prints the text of a completed start; to be called with the port
+   * @returns false if this process is to serve
+   */
+  supervise?(config: CoreConfig & Values<S>, greet: (port: number) => void): Promise<boolean>;
+  /** A line of the text on the console after a start. */
+  greeting?(address: string): string;
+}
+
+/** One service: its names and texts, the parts that it uses, and what its features bring besides their modules. */
+export interface ServiceDefinition<Parts extends readonly Part[] = readonly Part[]> extends Application {
+  readonly product: Product;
+  readonly parts: Parts;
+  /** Commands of features. */
+  readonly commands?: readonly Commands[];
+  /** Lines of the text on the console after the first start: a first call, with `$API_KEY`. `base` is the API's base URL. */
+  readonly firstCall?: (base: string) => readonly string[];
+}
+
+/**
+ * Defines a service. Loads no framework, so that the help of its commands is quick.
+ *
+ * @example export const ORDERS = defineService({ product: { name: 'orders', … }, parts: [rateLimit, docsPages], … });
+ */
+export function defineService<const Parts extends readonly Part[]>(
+  definition: ServiceDefinition<Parts>,
+): ServiceDefinition<Parts> {
+  nameProduct(definition.product);
+  return definition;
+}
+
+/** The migrations of a service: those that it lists, and those of its parts. */
+export function migrationsOf({ migrations, parts }: ServiceDefinition): MigrationSource[] {
+  return [...migrations, ...parts.flatMap((part) => part.migrations ?? [])];
+}
+
+type SettingsIn<P> = P extends { readonly settings: () => Promise<infer S extends Settings> } ? S : never;
+type Intersected<U> = (U extends unknown ? (value: U) => void : never) extends (value: infer I) => void ? I : never;
+
+/** The settings of a service: those of the platform, and those of its parts. */
+export type ConfigOf<D extends ServiceDefinition> = CoreConfig &
+  (Intersected<SettingsIn<D['parts'][number]>> extends infer S extends Settings ? Values<S> : unknown);

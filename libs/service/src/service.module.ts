@@ -1,0 +1,90 @@
+import { type DynamicModule, Global, Module, type Type } from '@nestjs/common';
+import { APP_FILTER, APP_GUARD, APP_PIPE, DiscoveryModule } from '@nestjs/core';
+import { ApiKeyGuard, AuthModule, EventStreams, REQUEST_STEPS, type RequestStep } from '#api-keys';
+import { StartupError } from '#errors';
+import { ErrorFilter } from '#http';
+import { IdempotencyModule } from '#idempotency';
+import { BodyGuard, InputPipe } from '#input';
+import { MODULE_METADATA } from '#internals';
+import { ObservabilityModule } from '#observability';
+import { OpenApiModule } from '#openapi';
+import { OperationRegistry } from '#operations';
+import { DatabaseModule } from '#postgres';
+import { Clock } from '#runtime';
+import { Config } from '#settings';
+import type { CoreConfig } from './core-settings.js';
+import type { LoadedPart, ServiceDefinition } from './definition.js';
+import { PlatformModule } from './platform.module.js';
+
+/**
+ * The definition of an application.
+ *
+ * @param app a module with `PlatformModule.forRoot(…)` among its own imports
+ * @throws StartupError when it has none
+ */
+export function definitionOf(app: Type): ServiceDefinition {
+  const imports = (Reflect.getMetadata(MODULE_METADATA.IMPORTS, app) ?? []) as (Type | DynamicModule)[];
+  const platform = imports.find((one) => 'module' in one && one.module === PlatformModule) as DynamicModule | undefined;
+  const [provider] = (platform?.providers ?? []) as { useValue: ServiceDefinition }[];
+  if (provider !== undefined) return provider.useValue;
+  throw new StartupError(
+    `@Module of ${app.name} must import PlatformModule.forRoot(…), with the definition of the service.`,
+  );
+}
+
+/**
+ * The root module of a service: what a request meets, the features of `app`, the platform, and the parts. The router matches
+ * routes in this order. A decorated class, and not a dynamic module: Nest inserts the imports of a dynamic module before
+ * those of a class, which would put the platform in front of the features.
+ */
+export async function serviceOf(app: Type, config: CoreConfig): Promise<Type> {
+  const loaded = await Promise.all(definitionOf(app).parts.map((part) => part.load?.()));
+  const parts = loaded.filter((part) => part !== undefined);
+  @Global()
+  @Module({
+    imports: [
+      requestModule(parts),
+      app,
+      DatabaseModule,
+      AuthModule,
+      IdempotencyModule,
+      OpenApiModule,
+      ObservabilityModule,
+      ...parts.filter(({ step }) => step === undefined).map(({ module }) => module),
+    ],
+    providers: [{ provide: Config, useValue: config }, Clock],
+    exports: [Config, Clock],
+  })
+  class ServiceModule {}
+  return ServiceModule;
+}
+
+class RequestModule {}
+
+/**
+ * What every request meets, in this order; the filter sends whatever is thrown. Nest calls global guards and pipes in the
+ * order of the modules' imports, and global filters in the opposite order. So the service imports this module first: the
+ * API key is checked before the guards of features, and the filters of features come before this one.
+ */
+function requestModule(parts: readonly LoadedPart[]): DynamicModule {
+  const ofRequests = parts.filter(({ step }) => step !== undefined);
+  return {
+    module: RequestModule,
+    global: true,
+    imports: [DiscoveryModule, ...ofRequests.map(({ module }) => module)],
+    providers: [
+      OperationRegistry,
+      {
+        provide: REQUEST_STEPS,
+        inject: [...ofRequests.flatMap(({ step }) => step ?? []), EventStreams],
+        useFactory: (...steps: RequestStep[]) => steps,
+      },
+      { provide: APP_FILTER, useClass: ErrorFilter },
+      { provide: APP_GUARD, useClass: ApiKeyGuard },
+      { provide: APP_GUARD, useClass: BodyGuard },
+      // Here `@Deprecated` and `@Stability` add DeprecationInterceptor to their handlers.
+      { provide: APP_PIPE, useClass: InputPipe },
+    ],
+    exports: [OperationRegistry],
+  };
+}

@@ -1,0 +1,70 @@
+import cluster from 'node:cluster';
+import type { Environment, Settings } from '#settings';
+import { Config, loadEnvironmentFile as loadFile, product, readSettings } from '#settings';
+import type { CoreConfig } from './core-settings.js';
+import type { ConfigOf, ServiceDefinition } from './definition.js';
+
+/** All settings of a service, in the order of `.env.example`, by the members of its configuration. */
+export async function settingsOf({ parts }: ServiceDefinition): Promise<Settings> {
+  const { CORE_SETTINGS } = await import('./core-settings.js');
+  const all = Object.entries<Settings[string]>(CORE_SETTINGS);
+  // The last part first: parts that name one place keep their order.
+  for (const { settings, settingsAfter } of parts.toReversed()) {
+    const place = all.findIndex(([, { name }]) => name === settingsAfter);
+    if (settings !== undefined) all.splice(place < 0 ? all.length : place + 1, 0, ...Object.entries(await settings()));
+  }
+  return Object.fromEntries(all);
+}
+
+/**
+ * Loads `.env` of the working directory, if it exists. Variables that are set already keep their values. Prints one warning on
+ * standard error about names that are unknown or set twice.
+ *
+ * @example await loadEnvironmentFile(ORDERS); const config = await readConfig(ORDERS);
+ * @throws StartupError when the file cannot be read, is not UTF-8, or has a line that is no assignment
+ */
+export async function loadEnvironmentFile(definition: ServiceDefinition): Promise<void> {
+  const names = Object.values(await settingsOf(definition)).flatMap(({ name }) => name || []);
+  const warning = loadFile(names);
+  // The other processes of a group have the environment of the first.
+  if (warning !== undefined && cluster.isPrimary) process.stderr.write(`${product().name}: ${warning}\n`);
+}
+
+/**
+ * Loads the settings of a service, and returns the function that reads and validates them in an environment, by default of
+ * this process. It throws a StartupError that names each wrong setting and what it must be.
+ *
+ * @example const read = await configReader(ORDERS); const config = read({ DATA_DIR: './test-data' });
+ */
+export async function configReader<D extends ServiceDefinition>(
+  definition: D,
+): Promise<(environment?: Environment) => ConfigOf<D>> {
+  const settings = await settingsOf(definition);
+  const { connectionsBeside } = await import('#http');
+  const { MAX_ENGINE_FILES } = await import('#embedded-postgres');
+  return (environment) => {
+    const values = readSettings(settings, environment) as CoreConfig & Record<string, never>;
+    const { databasePoolSize, databaseUrl, maxConnections, port, productionBaseUrl } = values;
+    const others = definition.parts.reduce((sum, part) => sum + (part.otherPools?.(values) ?? 0), 0);
+    const ofDatabase = databaseUrl === undefined ? MAX_ENGINE_FILES : databasePoolSize * (1 + others);
+    return Object.freeze(
+      Object.assign(new Config(), values, {
+        maxConnections: connectionsBeside(ofDatabase, maxConnections),
+        publicBaseUrl: productionBaseUrl ?? `http://localhost:${port || 3000}/v1`,
+      }),
+    ) as unknown as ConfigOf<D>;
+  };
+}
+
+/**
+ * Reads and validates the settings of an environment, by default of this process.
+ *
+ * @example const config = await readConfig(ORDERS, { ...process.env, LOG_LEVEL: 'warn' });
+ * @throws StartupError that names each wrong setting and what it must be
+ */
+export async function readConfig<D extends ServiceDefinition>(
+  definition: D,
+  environment?: Environment,
+): Promise<ConfigOf<D>> {
+  return (await configReader(definition))(environment);
+}

@@ -1,0 +1,9 @@
+import type { Part } from '#service';
+import type { TRACING_SETTINGS } from './start-tracing.js';
+
+/** Spans of requests and statements for OpenTelemetry. */
+export const tracing = {
+  settings: async () => (await import('./start-tracing.js')).TRACING_SETTINGS,
+  settingsAfter: 'REQUEST_IN_LOG',
+  start: async ({ otlpEndpoint }) => (await import('./start-tracing.js')).startTracing(otlpEndpoint),
+} satisfies Part<typeof TRACING_SETTINGS>;

@@ -1,0 +1,5 @@
+import type { Part } from '#service';
+import { addTransferCommands } from './transfer.commands.js';
+
+/** The whole database as one file of SQL: the commands `export` and `import`. */
+export const transfer = { commands: [{ add: addTransferCommands }] } satisfies Part;
