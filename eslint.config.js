@@ -20,17 +20,10 @@ export const LIBRARIES = {
   http: ['errors', 'internals', 'json', 'runtime', 'settings'],
   postgres: ['embedded-postgres', 'errors', 'internals', 'runtime', 'settings'],
   input: ['errors', 'http', 'internals', 'json', 'settings'],
-  tracing: ['http', 'runtime', 'settings'],
-  transfer: ['errors', 'postgres', 'settings'],
   'api-keys': ['errors', 'http', 'internals', 'operations', 'postgres', 'runtime', 'settings'],
   idempotency: ['errors', 'http', 'json', 'operations', 'postgres', 'runtime'],
   observability: ['errors', 'http', 'operations', 'postgres', 'runtime', 'settings'],
   openapi: ['errors', 'idempotency', 'operations', 'settings'],
-  'docs-pages': ['errors', 'json', 'openapi', 'operations', 'settings'],
-  'key-usage': ['api-keys', 'observability', 'operations', 'postgres', 'runtime'],
-  processes: ['http', 'observability', 'runtime', 'settings'],
-  'rate-limit': ['api-keys', 'errors', 'observability', 'operations', 'postgres', 'settings'],
-  replicas: ['errors', 'observability', 'postgres', 'runtime', 'settings'],
   entities: ['errors', 'idempotency', 'input', 'internals', 'json', 'postgres', 'settings'],
   platform: [
     'api-keys',
@@ -46,14 +39,38 @@ export const LIBRARIES = {
     'runtime',
     'settings',
   ],
+  service: [
+    'api-keys',
+    'embedded-postgres',
+    'errors',
+    'http',
+    'idempotency',
+    'input',
+    'internals',
+    'nest-speed',
+    'observability',
+    'openapi',
+    'operations',
+    'postgres',
+    'runtime',
+    'settings',
+  ],
+  // The optional parts.
+  'docs-pages': ['errors', 'json', 'openapi', 'operations', 'service', 'settings'],
+  'key-usage': ['api-keys', 'errors', 'observability', 'openapi', 'operations', 'postgres', 'runtime', 'service'],
+  processes: ['http', 'observability', 'runtime', 'service', 'settings'],
+  'rate-limit': ['api-keys', 'errors', 'observability', 'operations', 'postgres', 'service', 'settings'],
+  replicas: ['errors', 'observability', 'postgres', 'runtime', 'service', 'settings'],
+  tracing: ['http', 'runtime', 'service', 'settings'],
+  transfer: ['errors', 'postgres', 'runtime', 'service', 'settings'],
 };
 
-/** Features are the folders of src, except these three. */
+/** Features are the folders of src. */
 const FEATURE_NAMES = readdirSync(new URL('src', import.meta.url), { withFileTypes: true })
-  .filter((entry) => entry.isDirectory() && !['cli', 'package', 'start'].includes(entry.name))
+  .filter((entry) => entry.isDirectory())
   .map(({ name }) => name);
 
-const FEATURES = 'src/!(cli|package|start)/**';
+const FEATURES = 'src/*/**';
 
 /** Exceptions of a zone, as the patterns of absolute paths that the rule needs. */
 const except = (...paths) => paths.map((path) => `**/${path}`);
@@ -79,9 +96,15 @@ const zones = [
     message: 'A feature imports libraries, and the modules, services and entities of other features.',
   })),
   {
-    target: 'src/{main,cli,app.setup,app.options,start/start-service}.ts',
+    target: 'src/{main,cli}.ts',
     from: `${FEATURES}/*`,
-    message: 'Only app.module.ts and commands name features.',
+    message: 'Only app.module.ts and app.description.ts name features.',
+  },
+  {
+    target: 'src/app.description.ts',
+    from: `${FEATURES}/*`,
+    except: except(`${FEATURES}/*.commands.ts`),
+    message: 'The definition imports the commands of features, which load no framework.',
   },
   {
     target: 'src/app.module.ts',
@@ -90,18 +113,8 @@ const zones = [
     message: 'The application imports the modules of features.',
   },
   {
-    target: ['src/!(cli).ts', 'src/!(cli|package|start)/**/*'],
-    from: 'src/cli/**/*',
-    message: 'Only cli.ts and start-service.ts import the commands.',
-  },
-  {
-    target: 'src/cli/**/*',
-    from: 'src/start/**/*',
-    message: 'The start imports the commands.',
-  },
-  {
     target: '{src,test,bench,contract}/**/*',
-    from: ['src/{main,cli}.ts', 'src/package/*'],
+    from: 'src/{main,cli}.ts',
     message: 'Nobody imports the entry points.',
   },
   {
@@ -128,10 +141,7 @@ const zones = [
   },
   {
     target: `${FEATURES}/*.dto.ts`,
-    from: [
-      `${FEATURES}/*.{service,repository,controller,module}.ts`,
-      'libs/{api-keys,key-usage,postgres,observability}/**/*',
-    ],
+    from: [`${FEATURES}/*.{service,repository,controller,module}.ts`, 'libs/{api-keys,postgres,observability}/**/*'],
     message: 'A DTO imports its entity, and what validates and describes its properties.',
   },
 ];
@@ -248,7 +258,7 @@ export default tseslint.config(
     },
   },
   {
-    // Text goes through the log, or through src/cli/terminal.ts.
+    // Text goes through the log, or through libs/service/src/commands/terminal.ts.
     files: ['{src,libs}/**/*.ts'],
     rules: { 'no-console': 'error' },
   },
@@ -286,7 +296,7 @@ export default tseslint.config(
     rules: { 'no-restricted-imports': ['error', { patterns: [TYPEORM_AND_ENTITIES] }] },
   },
   {
-    files: ['migrations/*.ts'],
+    files: ['{migrations,libs/*/src/migrations}/*.ts'],
     rules: { 'no-restricted-imports': ['error', { patterns: [TYPEORM_ALONE] }] },
   },
   {

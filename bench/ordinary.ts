@@ -22,7 +22,9 @@ const MAIN = `
 import { type CallHandler, type CanActivate, type ExecutionContext, Module, type NestInterceptor } from '@nestjs/common';
 import { APP_GUARD, APP_INTERCEPTOR } from '@nestjs/core';
 import type { Observable } from 'rxjs';
-import { startService } from './start/start-service.js';
+import { PlatformModule, startService } from '#service';
+import { PET_STORE } from './app.description.js';
+import { PetsModule } from './pets/pets.module.js';
 import { ThingsModule } from './things/things.module.js';
 
 class NoInterceptor implements NestInterceptor {
@@ -48,7 +50,10 @@ const team = process.env['TEAM'] ?? '';
 })
 class TeamModule {}
 
-await startService({ features: [TeamModule] });
+@Module({ imports: [PlatformModule.forRoot(PET_STORE), PetsModule, TeamModule] })
+class AppModule {}
+
+await startService(AppModule);
 `;
 
 /** A built copy of the service with a generated feature and the parts of TEAMS, which the variable TEAM chooses. */

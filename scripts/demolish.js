@@ -1,24 +1,14 @@
 /**
- * Deletes optional libraries from a copy of the repository, as their README.md says, and shows that the rest works:
+ * Takes parts out of a copy of the repository, and shows that the rest works:
  *
- *   npm run demolish -- [library …]
+ *   npm run demolish -- [part ...]
  *
- * Without names, each optional library in turn, and then all of them at once. The rest must compile, and the service built from
- * it must keep the contract. Prints the seconds of each, and the lines of libs that are left.
- *
- * Lists of what to delete are blocks of code named `delete` in the README of a library. Each line is one of these; any white space
- * stands for any other:
- *
- *   path                   the file
- *   path: text             this text, which occurs once in the file, and its line if nothing else is on it
- *   path: text { … }       also the block that it opens
- *   path: text …           also the rest of its line
- *   path: text → other     this text becomes the other one
- *
- * A block named `ts path` is a file that takes its place.
+ * Without names, each part in turn, and then all of them at once. A part goes with its import and its word in the list of
+ * src/app.description.ts, its folder, and its rows of the contract.
+ * The rest must compile, and the service built from it must keep the contract.
  */
 import { execFile, spawn } from 'node:child_process';
-import { cpSync, existsSync, mkdtempSync, readdirSync, readFileSync, realpathSync } from 'node:fs';
+import { cpSync, existsSync, mkdtempSync, readFileSync, realpathSync } from 'node:fs';
 import { rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -33,71 +23,32 @@ const AT_ONCE = 2;
 
 const root = join(import.meta.dirname, '..');
 const read = (path) => readFileSync(join(root, path), 'utf8');
-const readmeOf = (library) => {
-  const path = `libs/${library}/README.md`;
-  return existsSync(join(root, path)) ? read(path) : '';
-};
+/** The rows of the contract that the pages keep. */
+const OF_PAGES =
+  /^(GET \/ \[Auth.*302|GET \/docs\/‹ ¦ guide|GET ‹\/docs ¦ |(then )?GET ‹\/openapi\.json|GET \/docs\/deprecations|GET \/‹docs\/assets\/reference%2E).*\n/gm;
 
-/** The libraries whose README says how to delete them. */
-export const OPTIONAL = readdirSync(join(root, 'libs')).filter((library) => /^```delete$/m.test(readmeOf(library)));
+const DEFINITION = 'src/app.description.ts';
+const IMPORT = /^import \{ (\w+) \} from '#([\w-]+)';\n/gm;
 
-/**
- * What changes when libraries are deleted: the new text of each path, undefined for what is deleted.
- *
- * @throws Error when a README names a text that does not occur once
- */
-export function changesOf(libraries) {
-  const changes = new Map();
-  for (const library of libraries) {
-    const readme = readmeOf(library);
-    const lists = [...readme.matchAll(/^```delete\n(.*?)\n```$/gms)].map(([, list]) => list);
-    for (const line of lists.join('\n').split('\n')) {
-      const [, path, entry] = /^(\S+?)(?:: (.*))?$/.exec(line);
-      if (!existsSync(join(root, path))) throw new Error(`libs/${library}/README.md: there is no ${path}`);
-      if (entry === undefined) {
-        changes.set(path, undefined);
-        continue;
-      }
-      const alone = textAfter(read(path), entry);
-      if (alone === undefined) throw new Error(`libs/${library}/README.md: ${path} does not have once: ${entry}`);
-      // The list of another library may have deleted the same.
-      if (!changes.has(path)) changes.set(path, alone);
-      else if (changes.get(path) !== undefined) {
-        changes.set(path, textAfter(changes.get(path), entry) ?? changes.get(path));
-      }
-    }
-    for (const [, path, text] of readme.matchAll(/^```ts (\S+)\n(.*?)^```$/gms)) changes.set(path, text);
-  }
-  for (const library of libraries) changes.set(`libs/${library}`, undefined);
-  return changes;
-}
+/** The parts that the service uses, by their folders. */
+const WORDS = new Map(
+  [...read(DEFINITION).matchAll(IMPORT)]
+    .filter(([, , library]) => existsSync(join(root, 'libs', library, 'src/part.ts')))
+    .map(([, word, library]) => [library, word]),
+);
+export const OPTIONAL = [...WORDS.keys()];
 
-/** `text` after one entry of a list; undefined unless it names one part of the text. */
-function textAfter(text, entry) {
-  const [wanted, other] = entry.split(' → ');
-  const [, start, rest] = /^(.*?) ?(\{ … \}|…)?$/.exec(wanted);
-  const words = start.trim().split(/\s+/);
-  const pattern = words.map((word) => word.replace(/[.*+?^${}()|[\]\\]/g, '\\$&')).join('\\s+');
-  const [found, second] = text.matchAll(new RegExp(pattern, 'g'));
-  if (found === undefined || second !== undefined) return undefined;
-  let end = found.index + found[0].length;
-  if (rest === '…') end = text.indexOf('\n', end);
-  else if (rest !== undefined) end = endOfBlock(text, text.indexOf('{', end));
-  const before = text.slice(0, found.index);
-  const after = text.slice(end);
-  if (other !== undefined) return before + other + after;
-  const isAlone = /(^|\n)[ \t]*$/.test(before) && /^[ \t]*(\n|$)/.test(after);
-  return isAlone ? before.replace(/[ \t]*$/, '') + after.replace(/^[ \t]*\n?/, '') : before + after;
-}
-
-/** The index behind the brace that closes the one at `start`. */
-function endOfBlock(text, start) {
-  let depth = 0;
-  for (let index = start; index < text.length; index++) {
-    if (text[index] === '{') depth++;
-    if (text[index] === '}' && --depth === 0) return index + 1;
-  }
-  return text.length;
+/** The definition of the service without some parts. */
+export function definitionWithout(libraries) {
+  const words = libraries.map((library) => WORDS.get(library));
+  return read(DEFINITION)
+    .replace(IMPORT, (line, word) => (words.includes(word) ? '' : line))
+    .replace(/(?<= parts: \[).*?(?=\])/s, (list) =>
+      list
+        .split(',')
+        .filter((word) => !words.includes(word.trim()))
+        .join(','),
+    );
 }
 
 /** Runs a command in a folder. Throws an error with its output if it fails. */
@@ -171,11 +122,13 @@ async function judge(folder, env, { key, ...others }, port) {
 async function judgeWithout(libraries, whole, env, keys, port) {
   const copy = `${whole}-${libraries.length > 1 ? 'all' : libraries[0]}`;
   cpSync(whole, copy, { recursive: true, verbatimSymlinks: true });
-  for (const [path, text] of changesOf(libraries)) {
-    for (const old of [path, `dist/${path.replace(/\.ts$/, '.js')}`]) {
-      rmSync(join(copy, old), { recursive: true, force: true });
-    }
-    if (text !== undefined) writeFileSync(join(copy, path), text);
+  for (const library of libraries) {
+    for (const folder of ['libs', 'dist/libs']) rmSync(join(copy, folder, library), { recursive: true, force: true });
+  }
+  writeFileSync(join(copy, DEFINITION), definitionWithout(libraries));
+  if (libraries.includes('docs-pages')) {
+    const rows = readFileSync(join(copy, 'contract/requests.ts'), 'utf8');
+    writeFileSync(join(copy, 'contract/requests.ts'), rows.replace(OF_PAGES, ''));
   }
   await compile(copy);
   const verdict = await judge(copy, { ...env, PORT: String(port) }, keys, port);

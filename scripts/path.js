@@ -49,11 +49,15 @@ function withCalls(text, call) {
 }
 
 async function startService(dataDir) {
-  const { createApplication } = await import(`${SERVICE}src/start/start-service.js`);
-  const { readConfig } = await import(`${SERVICE}src/settings.js`);
+  const { createApplication, readConfig } = await import(`${SERVICE}libs/service/index.js`);
+  const { PET_STORE } = await import(`${SERVICE}src/app.description.js`);
+  const { AppModule } = await import(`${SERVICE}src/app.module.js`);
   const { DATABASE_URL } = process.env;
   const database = DATABASE_URL === undefined ? { DATA_DIR: dataDir } : { DATABASE_URL };
-  const app = await createApplication(readConfig({ ...database, BOOTSTRAP_API_KEY: API_KEY }));
+  const app = await createApplication(
+    AppModule,
+    await readConfig(PET_STORE, { ...database, BOOTSTRAP_API_KEY: API_KEY }),
+  );
   await app.listen(0, '127.0.0.1');
   return app;
 }

@@ -11,6 +11,8 @@ const TITLES = {
   DATABASE_URL: 'Database',
   BOOTSTRAP_API_KEY: 'API',
   RATE_LIMIT_PER_MINUTE: 'Limits',
+  // Without the rate limit.
+  MAX_BODY_BYTES: 'Limits',
   SHUTDOWN_DELAY_MS: 'Shutdown',
   LOG_LEVEL: 'Log, traces and fast paths',
 };
@@ -22,9 +24,12 @@ function variables(settings) {
 
 /** The text of `.env.example`. */
 export function environmentExample(settings) {
+  const shownTitles = new Set();
   const entries = variables(settings).map(({ name, shown, accepts, about }) => {
-    const title = TITLES[name] && `\n# --- ${TITLES[name]} ${'-'.repeat(112 - TITLES[name].length)}\n`;
-    return `${title ?? ''}\n${comment(`${about} Accepts ${accepts}.`)}#${name}=${shown}\n`;
+    const isNew = name in TITLES && !shownTitles.has(TITLES[name]);
+    shownTitles.add(TITLES[name]);
+    const title = isNew && `\n# --- ${TITLES[name]} ${'-'.repeat(112 - TITLES[name].length)}\n`;
+    return `${title || ''}\n${comment(`${about} Accepts ${accepts}.`)}#${name}=${shown}\n`;
   });
   return HEAD + entries.join('');
 }

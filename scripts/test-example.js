@@ -56,18 +56,19 @@ async function testProject(directory) {
   step('files that are not exported cannot be imported');
   expectRefused(directory, 'petstore-service/dist/src/app.module.js');
   expectRefused(directory, 'petstore-service/src/app.module.js');
+  expectRefused(directory, 'petstore-service/parts/postgres', 'ERR_MODULE_NOT_FOUND');
   step('test');
   run(directory, 'npm', 'test', '--silent');
   step(start);
   await expectStart(directory, start);
   step('the commands');
-  const petstore = (...words) => run(directory, 'npm', 'run', '--silent', 'petstore', '--', ...words);
-  petstore('migrate:status', { status: 1 });
-  petstore('migrate');
-  petstore('migrate:status');
-  petstore('keys', 'create', '--client', 'shop', '--scopes', 'orders:read', '--quiet');
+  const orders = (...words) => run(directory, 'npm', 'run', '--silent', 'orders', '--', ...words);
+  orders('migrate:status', { status: 1 });
+  orders('migrate');
+  orders('migrate:status');
+  orders('keys', 'create', '--client', 'shop', '--scopes', 'orders:read', '--quiet');
   // The exit code of a refused command passes through npm.
-  petstore('keys', 'create', '--client', 'shop', '--scopes', 'orders:read,', { status: 1 });
+  orders('keys', 'create', '--client', 'shop', '--scopes', 'orders:read,', { status: 1 });
 }
 
 function step(text) {
@@ -86,8 +87,8 @@ function run(cwd, command, ...args) {
   }
 }
 
-function expectRefused(cwd, path) {
-  const code = `import('${path}').then(() => process.exit(0), ({ code }) => process.exit(code === 'ERR_PACKAGE_PATH_NOT_EXPORTED' ? 42 : 1))`;
+function expectRefused(cwd, path, reason = 'ERR_PACKAGE_PATH_NOT_EXPORTED') {
+  const code = `import('${path}').then(() => process.exit(0), ({ code }) => process.exit(code === '${reason}' ? 42 : 1))`;
   run(cwd, process.execPath, '--input-type=module', '--eval', code, { status: 42 });
 }
 
@@ -98,6 +99,8 @@ async function expectStart(cwd, command) {
   const ended = new Promise((resolve) => service.once('close', resolve));
   try {
     const origin = await addressOf(service);
+    const { paths } = await (await fetch(`${origin}/openapi.json`)).json();
+    if (Object.keys(paths).join() !== '/orders') throw new Error(`The paths are ${Object.keys(paths).join()}.`);
     const { status } = await fetch(`${origin}/health/ready`);
     if (status !== 200) throw new Error(`/health/ready returned ${status}.`);
     service.kill('SIGTERM');

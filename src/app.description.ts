@@ -33,7 +33,7 @@ const PACKAGE = ['../package.json', '../../package.json']
 /** The Pet Store Service: its names and texts, and the parts that it uses. Loads no framework. */
 export const PET_STORE = defineService({
   product: { name: 'petstore', command: 'npm run petstore --', apiKeyPrefix: 'pets_' },
-  // The order in which a request meets their steps, and in which the help lists their commands.
+  // A request meets their steps, and the help lists their commands, in this order.
   parts: [processes, tracing, transfer, keyUsage, rateLimit, replicas, docsPages],
   info: {
     title: 'Pet Store Service',
@@ -55,7 +55,7 @@ export const PET_STORE = defineService({
   readGuide: () => readFileSync(new URL('../docs/guide.md', import.meta.url), 'utf8'),
   release: (JSON.parse(readFileSync(PACKAGE as URL, 'utf8')) as { version: string }).version,
   defaultScopes: ['pets:read', 'pets:write'],
-  migrations: [],
+  migrations: [new URL('../migrations/', import.meta.url)],
   typeorm: {},
   commands: [petsCommands],
   firstCall: (base) => [

@@ -7,3 +7,4 @@ export { Authenticator, Authenticators, type Caller } from './src/authenticator.
 export { EventStreams } from './src/event-streams.js';
 export { REQUEST_STEPS, type RequestStep } from './src/request-step.js';
 export type { StoredApiKey } from './src/stored-api-key.js';
+export { API_KEY_MIGRATIONS } from './src/migrations.js';

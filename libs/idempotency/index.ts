@@ -8,3 +8,4 @@ export {
 } from './src/idempotency-key.js';
 export { Idempotency, IdempotencyModule, type Kept } from './src/idempotency.js';
 export { IdempotentInserts } from './src/idempotent-inserts.js';
+export { IDEMPOTENCY_MIGRATIONS } from './src/migrations.js';

@@ -15,7 +15,7 @@ export { StatementRunner } from './src/connections/statement-runner.js';
 export { parseDatabaseUri, POSTGRESQL_URI, serverOf } from './src/database-uri.js';
 export { Batches, type BatchLimits } from './src/batches.js';
 export { openDatabase } from './src/data-source.js';
-export { DatabaseModule } from './src/database.module.js';
+export { DatabaseModule, MIGRATIONS } from './src/database.module.js';
 export { Database, ReadReplicas, type Transaction, type TransactionOptions } from './src/database.js';
 export { migrate, revertLastMigration } from './src/schema/migrate.js';
 export { foreignSchema, type Migration, type MigrationStatus } from './src/schema/migration-history.js';

@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { openDatabase } from '#postgres';
-import { readConfig } from '../support/config.js';
+import { MIGRATIONS, readConfig } from '../support/config.js';
 import { type PostgresqlServer, startPostgresqlServer } from '../support/postgresql-server.js';
 import { ServiceProcess } from '../support/service-process.js';
 import { report } from '../support/figures.js';
@@ -129,7 +129,7 @@ test('no acknowledged pet is lost when the service is killed, on the embedded en
   };
   await rounds('service killed, embedded engine', await start(settings), crash, async () => {
     expect(await service.stop('SIGTERM')).toBe(0);
-    const dataSource = await openDatabase(readConfig(settings));
+    const dataSource = await openDatabase(readConfig(settings), MIGRATIONS);
     const rows: { id: string; name: string; category: string; status: string }[] = await dataSource.query(
       'SELECT id::text, name, category_id::text AS category, status::text FROM pet',
     );

@@ -176,7 +176,7 @@ function ownerOf(
   let dataSource: DataSource | undefined;
   let opening: Promise<Database> | undefined;
   const open = async (): Promise<Database> => {
-    dataSource = await openDatabase(config);
+    dataSource = await openDatabase(config, []);
     return new Database(dataSource, config);
   };
   return {

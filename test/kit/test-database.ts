@@ -47,7 +47,7 @@ export async function migrateDatabase(
   definition: ServiceDefinition,
   ownerSettings: Readonly<Record<string, string>>,
 ): Promise<void> {
-  const dataSource = await openDatabase(await readConfig(definition, ownerSettings), migrationsOf(definition));
+  const dataSource = await openDatabase(await readConfig(definition, ownerSettings), await migrationsOf(definition));
   try {
     await migrate(dataSource);
   } finally {

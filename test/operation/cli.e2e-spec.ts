@@ -3,7 +3,7 @@ import { mkdtemp, readdir, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { openDatabase } from '#postgres';
-import { readConfig } from '../support/config.js';
+import { MIGRATIONS, readConfig } from '../support/config.js';
 import {
   createEmptyTestDatabase,
   createTestDatabase,
@@ -75,7 +75,7 @@ test('migrate, migrate:status and migrate:revert change the schema and report it
 
 test('seed adds as many pets as --count says', async () => {
   expect(await petstore('seed', '--count', '25000')).toEqual({ code: 0, stdout: 'Added 25000 pets.\n', stderr: '' });
-  const dataSource = await openDatabase(readConfig(database.ownerSettings));
+  const dataSource = await openDatabase(readConfig(database.ownerSettings), MIGRATIONS);
   expect(await dataSource.query('SELECT count(*)::int FROM pet')).toEqual([{ count: 25_000 }]);
   await dataSource.destroy();
 });

@@ -6,7 +6,7 @@ import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { Database, openDatabase } from '#postgres';
 import type { LimitedWarnings } from '#runtime';
-import { readConfig } from '../support/config.js';
+import { MIGRATIONS, readConfig } from '../support/config.js';
 import { Replicas } from '../../libs/replicas/src/replicas.js';
 import { administer, databaseUrl } from '../support/postgresql-database.js';
 import { type PostgresqlServer, startPostgresqlServer } from '../support/postgresql-server.js';
@@ -203,7 +203,7 @@ async function openReplicas(
   others: Record<string, string>,
 ): Promise<{ database: Database; close: () => Promise<void> }> {
   const config = readConfig({ ...settings, ...others });
-  const dataSource = await openDatabase(config);
+  const dataSource = await openDatabase(config, MIGRATIONS);
   const replicas = new Replicas(config);
   const database = new Database(dataSource, config, replicas);
   database.onModuleInit();

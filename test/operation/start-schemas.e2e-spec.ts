@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { gzipSync } from 'node:zlib';
 import { openDatabase } from '#postgres';
-import { readConfig } from '../support/config.js';
+import { MIGRATIONS, readConfig } from '../support/config.js';
 import { createEmptyTestDatabase, createTestDatabase, type TestDatabase, testOnce } from '../support/database.js';
 import { type Outcome, petstoreCommand } from './support/petstore-command.js';
 import { Services } from './support/services.js';
@@ -61,7 +61,7 @@ afterEach(async () => {
 
 /** Runs statements as the owner; returns the rows of the last. */
 async function run(database: TestDatabase, ...statements: string[]): Promise<unknown> {
-  const dataSource = await openDatabase(readConfig(database.ownerSettings));
+  const dataSource = await openDatabase(readConfig(database.ownerSettings), MIGRATIONS);
   try {
     let rows: unknown;
     for (const statement of statements) rows = await dataSource.query(statement);

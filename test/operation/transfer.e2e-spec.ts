@@ -5,7 +5,7 @@ import { mkdtemp, readdir, readFile, rm, stat, writeFile } from 'node:fs/promise
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { openDatabase } from '#postgres';
-import { readConfig } from '../support/config.js';
+import { MIGRATIONS, readConfig } from '../support/config.js';
 import { createEmptyTestDatabase, createTestDatabase, type TestDatabase } from '../support/database.js';
 import { type Outcome, petstoreCommand } from './support/petstore-command.js';
 
@@ -29,7 +29,7 @@ const petstore = ({ ownerSettings }: TestDatabase, ...args: string[]): Promise<O
   petstoreCommand(home, ownerSettings, ...args);
 
 async function query<Row>(database: TestDatabase, statement: string): Promise<Row[]> {
-  const dataSource = await openDatabase(readConfig(database.ownerSettings));
+  const dataSource = await openDatabase(readConfig(database.ownerSettings), MIGRATIONS);
   try {
     return await dataSource.query<Row[]>(statement);
   } finally {

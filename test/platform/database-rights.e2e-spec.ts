@@ -2,7 +2,7 @@ import { readFile } from 'node:fs/promises';
 import { DataSource } from 'typeorm';
 import { ApiKeysService } from '#api-keys';
 import { Database, migrate, openDatabase } from '#postgres';
-import { readConfig } from '../support/config.js';
+import { MIGRATIONS, readConfig } from '../support/config.js';
 import { ExpiredKeys } from '../../libs/idempotency/src/idempotency-key.repository.js';
 import { seedPets } from '../../src/pets/pets.seed.js';
 import { createTestApp, type TestApp } from '../support/app.js';
@@ -66,7 +66,7 @@ test('the rights are the same whether they are granted before or after migrate',
   const databases = [await createEmptyTestDatabase(), await createEmptyTestDatabase(false)] as const;
   const rights: unknown[] = [];
   for (const database of databases) {
-    const dataSource = await openDatabase(readConfig(database.ownerSettings));
+    const dataSource = await openDatabase(readConfig(database.ownerSettings), MIGRATIONS);
     await migrate(dataSource);
     if (database === databases[1]) await grantServiceRights(database);
     rights.push(
@@ -86,7 +86,7 @@ test('with another search_path migrate makes the tables in its first schema, whe
     DATABASE_URL: `${DATABASE_URL}?options=-c%20search_path%3Dshop`,
   });
   const database = { ...created, settings: inShop(created.settings), ownerSettings: inShop(created.ownerSettings) };
-  const dataSource = await openDatabase(readConfig(database.ownerSettings));
+  const dataSource = await openDatabase(readConfig(database.ownerSettings), MIGRATIONS);
   await dataSource.query('CREATE SCHEMA shop');
   await grantServiceRights(created, 'shop');
   await migrate(dataSource);

@@ -13,7 +13,7 @@ import { importDatabase } from '../../libs/transfer/src/import.js';
 import { type CommandContext } from '#service';
 import { addKeyCommands } from '../../libs/service/src/commands/keys.js';
 import { PET_STORE } from '../../src/app.description.js';
-import { readConfig } from '../support/config.js';
+import { MIGRATIONS, readConfig } from '../support/config.js';
 import { createTestApp, type TestApp } from '../support/app.js';
 import { administerTestDatabase, createTestDatabase, engine, type TestDatabase } from '../support/database.js';
 
@@ -204,7 +204,7 @@ async function expectTransfer(app: TestApp, settings: Readonly<Record<string, st
   await exportDatabase(dataSource, 'test', engine === 'embedded', write);
   const target = await newDatabase();
   await set(target, settings);
-  const imported = await openDatabase(readConfig(target.ownerSettings));
+  const imported = await openDatabase(readConfig(target.ownerSettings), MIGRATIONS);
   try {
     await importDatabase(imported, Readable.from(lines.map((line) => Buffer.from(line))));
     for (const table of ['pet', 'client', 'api_key', 'key_usage', 'idempotency_key']) {

@@ -6,7 +6,7 @@ import { MAX_ENGINE_FILES } from '#embedded-postgres';
 import { StartupError } from '#errors';
 import { Public } from '#operations';
 import { Database } from '#postgres';
-import { readConfig } from '../support/config.js';
+import { MIGRATIONS, readConfig } from '../support/config.js';
 import { dataSourceOptions, openCurrentDatabase } from '../../libs/postgres/src/data-source.js';
 import { petstoreCommand } from '../operation/support/petstore-command.js';
 import { createTestApp, type TestApp } from '../support/app.js';
@@ -27,7 +27,7 @@ beforeEach(async () => {
 afterEach(() => database.drop());
 
 async function open(directory = dataDir): Promise<DataSource> {
-  return openCurrentDatabase(await dataSourceOptions(readConfig({ DATA_DIR: directory })));
+  return openCurrentDatabase(await dataSourceOptions(readConfig({ DATA_DIR: directory }), MIGRATIONS));
 }
 
 test('a missing DATA_DIR is created for its owner alone, where everybody may write, too', async () => {

@@ -4,7 +4,7 @@ import pg from 'pg';
 import type { DataSource } from 'typeorm';
 import { StartupError } from '#errors';
 import { migrate, type Migration, migrationStatus, revertLastMigration, schemaFault } from '#postgres';
-import { readConfig } from '../support/config.js';
+import { MIGRATIONS, readConfig } from '../support/config.js';
 import { PetEntity } from '../../src/pets/pet.entity.js';
 import { dataSourceOptions, openCurrentDatabase, openDatabase } from '../../libs/postgres/src/data-source.js';
 import { createEmptyTestDatabase, createTestDatabase, engine, type TestDatabase } from '../support/database.js';
@@ -23,7 +23,7 @@ const ENTITIES = (await Promise.all(ENTITY_FILES.map((file) => import(join(SOURC
 
 beforeEach(async () => {
   database = await createTestDatabase();
-  const options = await dataSourceOptions(readConfig(database.ownerSettings));
+  const options = await dataSourceOptions(readConfig(database.ownerSettings), MIGRATIONS);
   dataSource = await openCurrentDatabase({ ...options, entities: ENTITIES });
 });
 
@@ -68,7 +68,7 @@ test('entities and migrations describe the same schema', async () => {
 
 /** Reads and checks the schema as a start with these settings does. */
 async function start(MIGRATE_ON_START: string): Promise<void> {
-  const options = await dataSourceOptions(readConfig({ ...database.ownerSettings, MIGRATE_ON_START }));
+  const options = await dataSourceOptions(readConfig({ ...database.ownerSettings, MIGRATE_ON_START }), MIGRATIONS);
   await (await openCurrentDatabase(options)).destroy();
 }
 
@@ -108,7 +108,7 @@ test('a newer schema is accepted unless an unknown migration is declared incompa
   await dataSource.destroy();
   for (const migrateOnStart of ['true', 'false']) await start(migrateOnStart);
 
-  dataSource = await openDatabase(readConfig(database.ownerSettings));
+  dataSource = await openDatabase(readConfig(database.ownerSettings), MIGRATIONS);
   await migrateAsNewerVersion(later('DropName4102444800001', false));
   await dataSource.destroy();
   const message =
@@ -215,7 +215,7 @@ test('an invalid index is named, and its migration is recorded only when the ind
 
 test('a migration that TypeORM generates for a view entity finds the table typeorm_metadata', async () => {
   const empty = await createEmptyTestDatabase();
-  const opened = await openDatabase(readConfig(empty.ownerSettings));
+  const opened = await openDatabase(readConfig(empty.ownerSettings), MIGRATIONS);
   opened.migrations.push({
     ...later('AddView4102444800000', true),
     up: (queryRunner) =>
@@ -351,7 +351,7 @@ if (engine === 'postgresql') {
   test('five instances that migrate at the same moment all start on the migrated schema', async () => {
     const empty = await createEmptyTestDatabase();
     const config = readConfig({ ...empty.ownerSettings, MIGRATE_ON_START: 'true', STATEMENT_TIMEOUT_MS: '100' });
-    const options = await dataSourceOptions(config);
+    const options = await dataSourceOptions(config, MIGRATIONS);
     const starts = await Promise.all(Array.from({ length: 5 }, () => openCurrentDatabase(options)));
     expect((await migrationStatus(starts[0] as DataSource)).every(({ appliedAt }) => appliedAt !== undefined)).toBe(
       true,

@@ -3,7 +3,7 @@ import { createHash } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { DataSource } from 'typeorm';
 import { migrate, openDatabase } from '#postgres';
-import { readConfig } from '../support/config.js';
+import { MIGRATIONS, readConfig } from '../support/config.js';
 import { exportDatabase } from '../../libs/transfer/src/export.js';
 import { importDatabase } from '../../libs/transfer/src/import.js';
 import { createTestApp } from '../support/app.js';
@@ -85,7 +85,7 @@ let sourceDatabase: TestDatabase;
 async function makeDatabase(): Promise<[TestDatabase, DataSource]> {
   const database = await createTestDatabase();
   databases.push(database);
-  const dataSource = await openDatabase(readConfig(database.ownerSettings));
+  const dataSource = await openDatabase(readConfig(database.ownerSettings), MIGRATIONS);
   opened.push(dataSource);
   return [database, dataSource];
 }
@@ -179,7 +179,7 @@ if (engine === 'postgresql') {
     const options =
       '-c datestyle=German -c intervalstyle=iso_8601 -c quote_all_identifiers=on -c standard_conforming_strings=off -c timezone=Asia/Tokyo -c extra_float_digits=0 -c bytea_output=escape';
     const url = `${DATABASE_URL}?options=${encodeURIComponent(options)}`;
-    const other = await openDatabase(readConfig({ ...sourceDatabase.ownerSettings, DATABASE_URL: url }));
+    const other = await openDatabase(readConfig({ ...sourceDatabase.ownerSettings, DATABASE_URL: url }), MIGRATIONS);
     expect(await other.query('SHOW intervalstyle')).toEqual([{ IntervalStyle: 'iso_8601' }]);
     expect(body(await exported(other))).toEqual(body(await exported(source)));
     await other.destroy();
@@ -195,7 +195,7 @@ if (engine === 'postgresql') {
     );
     url.pathname = `/${name}`;
     url.search = `?options=${encodeURIComponent('-c intervalstyle=sql_standard -c xmloption=document')}`;
-    const turkish = await openDatabase(readConfig({ DATABASE_URL: url.href }));
+    const turkish = await openDatabase(readConfig({ DATABASE_URL: url.href }), MIGRATIONS);
     try {
       await migrate(turkish);
       await turkish.query(`CREATE TABLE test_kept (span interval, doc xml)`);
@@ -214,7 +214,7 @@ if (engine === 'postgresql') {
   });
 
   test('export needs only the rights of the service, import those of the owner', async () => {
-    const service = await openDatabase(readConfig(sourceDatabase.settings));
+    const service = await openDatabase(readConfig(sourceDatabase.settings), MIGRATIONS);
     // PostgreSQL 15 checks the sequence before the schema.
     await expect(exported(service)).rejects.toThrow(/^permission denied for (schema test_other|sequence Bill_id_seq)$/);
     await source.query('GRANT USAGE ON SCHEMA test_other TO PUBLIC');
@@ -227,7 +227,7 @@ if (engine === 'postgresql') {
     await source.query('ALTER TABLE test_audit DISABLE ROW LEVEL SECURITY');
     await service.destroy();
     expect(body(own)).toEqual(body(await exported(source)));
-    const weak = await openDatabase(readConfig(targetDatabase.settings));
+    const weak = await openDatabase(readConfig(targetDatabase.settings), MIGRATIONS);
     await expect(imported(weak, own)).rejects.toThrow(
       /^PostgreSQL refuses: .+\. Nothing was imported\. Import as the owner of the schema who also runs migrate, /,
     );

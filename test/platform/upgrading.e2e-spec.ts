@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs';
 import ts from 'typescript';
 import type { DataSource } from 'typeorm';
 import { migrate, type Migration, openDatabase, revertLastMigration } from '#postgres';
-import { readConfig } from '../support/config.js';
+import { MIGRATIONS, readConfig } from '../support/config.js';
 import { createTestApp, type TestApp } from '../support/app.js';
 import { createTestDatabase, engine, type TestDatabase } from '../support/database.js';
 
@@ -51,7 +51,7 @@ afterAll(async () => {
 async function operator(): Promise<DataSource> {
   const { DataSource: Token } = await import('typeorm');
   if (engine === 'embedded') return app.nest.get(Token);
-  return (dataSource ??= await openDatabase(readConfig(database.ownerSettings)));
+  return (dataSource ??= await openDatabase(readConfig(database.ownerSettings), MIGRATIONS));
 }
 
 /** Expects that the old version is ready and serves requests. */

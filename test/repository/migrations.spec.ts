@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto';
-import { readdirSync, readFileSync } from 'node:fs';
+import { existsSync, readdirSync, readFileSync } from 'node:fs';
 
 /*
  * Databases record a migration by its name alone. One that changes after its release would leave two schemas that both
@@ -14,16 +14,21 @@ const RELEASED: Readonly<Record<string, string>> = {
   '1795219380000-create-idempotency-key.ts': '8d09647f7f2cfe055b14766d3cf1b6ba8ad6bdd8d38824db3076851d6a0bab40',
 };
 
-const DIRECTORY = new URL('../../migrations/', import.meta.url);
-const FILES = readdirSync(DIRECTORY);
+const ROOT = new URL('../../', import.meta.url);
+const DIRECTORIES = [
+  'migrations/',
+  ...readdirSync(new URL('libs', ROOT)).map((library) => `libs/${library}/src/migrations/`),
+].filter((path) => existsSync(new URL(path, ROOT)));
+const PLACES = new Map(
+  DIRECTORIES.flatMap((path) => readdirSync(new URL(path, ROOT)).map((file) => [file, new URL(path + file, ROOT)])),
+);
 
-const hashOf = (file: string): string =>
-  createHash('sha256')
-    .update(readFileSync(new URL(file, DIRECTORY), 'utf8').replaceAll('\r\n', '\n'))
-    .digest('hex');
+const hashOf = (file: URL): string =>
+  createHash('sha256').update(readFileSync(file, 'utf8').replaceAll('\r\n', '\n')).digest('hex');
 
-test.each([...new Set([...Object.keys(RELEASED), ...FILES])])('migrations/%s is as it was released', (file) => {
-  const found = FILES.includes(file) ? hashOf(file) : 'missing';
+test.each([...new Set([...Object.keys(RELEASED), ...PLACES.keys()])])('%s is as it was released', (file) => {
+  const place = PLACES.get(file);
+  const found = place === undefined ? 'missing' : hashOf(place);
   const advice = Object.hasOwn(RELEASED, file)
     ? 'A released migration never changes: undo the change, and add a new migration instead.'
     : `A new migration: add its line to RELEASED in this test when it is released, '${file}': '${found}'.`;

@@ -1,5 +1,6 @@
 import { type DynamicModule, Module, type Type } from '@nestjs/common';
 import { PlatformModule, type ServiceDefinition } from '#service';
+import { definitionOf } from '../../libs/service/src/service.module.js';
 import { PET_STORE } from '../../src/app.description.js';
 import { PetsModule } from '../../src/pets/pets.module.js';
 import { dropsDatabase, type StartOptions, startTestApp, type TestApp } from '../kit/start-test-app.js';
@@ -23,9 +24,13 @@ export interface Additions extends Partial<Pick<ServiceDefinition, 'defaultScope
 }
 
 /** The application's module with additions, decorated as AppModule is. */
-export function appModuleWith({ features = [], document = {}, ...others }: Additions): Type {
+export function appModuleWith({ features = [], document = {}, migrations = [], ...others }: Additions): Type {
   const { tags = PET_STORE.tags, readGuide = PET_STORE.readGuide, ...info } = document;
-  const definition = { ...PET_STORE, ...others, tags, readGuide, info: { ...PET_STORE.info, ...info } };
+  const definition = {
+    ...{ ...PET_STORE, ...others, tags, readGuide },
+    info: { ...PET_STORE.info, ...info },
+    migrations: [...PET_STORE.migrations, ...migrations],
+  };
   @Module({ imports: [PlatformModule.forRoot(definition), PetsModule, ...features] })
   class TestedModule {}
   return TestedModule;
@@ -35,13 +40,13 @@ export function appModuleWith({ features = [], document = {}, ...others }: Addit
 export async function createTestApp({ database, settings, ...others }: TestAppOptions = {}): Promise<TestApp> {
   const { features, document, defaultScopes, migrations, typeorm, ...start } = others;
   const additions = Object.entries({ features, document, defaultScopes, migrations, typeorm });
-  const app = appModuleWith(Object.fromEntries(additions.filter(([, value]) => value !== undefined)) as Additions);
+  const app = appModuleWith(Object.fromEntries(additions.filter(([, value]) => value !== undefined)));
   const options = { ...start, settings: { ...FAST_PATHS_SETTING, ...settings } };
   if (database !== undefined) return startTestApp(app, database, options);
   return dropsDatabase(await createTestDatabase(), async (own) => {
     // A database of the tests has the migrations of the service. Only its owner may add others.
     if (migrations !== undefined && own.settings.DATABASE_URL !== undefined)
-      await migrateDatabase({ ...PET_STORE, migrations }, own.ownerSettings);
+      await migrateDatabase(definitionOf(app), own.ownerSettings);
     return startTestApp(app, own, options);
   });
 }

@@ -1,4 +1,4 @@
 import { runCommands } from 'petstore-service';
-import { application } from './application.js';
+import { ORDERS } from './app.description.js';
 
-await runCommands(application);
+await runCommands(ORDERS, async () => (await import('./app.module.js')).AppModule);

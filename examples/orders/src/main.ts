@@ -1,4 +1,4 @@
 import { startService } from 'petstore-service';
-import { application } from './application.js';
+import { AppModule } from './app.module.js';
 
-await startService(application);
+await startService(AppModule);

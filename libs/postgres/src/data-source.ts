@@ -17,12 +17,12 @@ export type DatabaseOptions = Extract<DataSourceOptions, { type: 'postgres' }> &
 /**
  * The options of the data source, the same for the application, the command line and the tests.
  *
- * @param migrations the application's migrations, in addition to those in `migrations/`
+ * @param migrations all migrations of the service
  * @throws StartupError when migrations cannot be loaded
  */
 export async function dataSourceOptions(
   config: PostgresConfig,
-  migrations: readonly MigrationSource[] = [],
+  migrations: readonly MigrationSource[],
 ): Promise<DatabaseOptions> {
   return {
     type: 'postgres',
@@ -72,7 +72,7 @@ async function openEmbedded(options: DatabaseOptions): Promise<DataSource> {
  */
 export async function openDatabase(
   config: PostgresConfig,
-  migrations?: readonly MigrationSource[],
+  migrations: readonly MigrationSource[],
   isCurrent = false,
 ): Promise<DataSource> {
   const options = await dataSourceOptions({ ...directly(config), startTimeoutMs: 0 }, migrations);

@@ -1,9 +1,12 @@
 import { Global, Module } from '@nestjs/common';
 import { TypeOrmModule } from '@nestjs/typeorm';
-import { Application, Config } from '#settings';
+import { Application, Config, type MigrationSource } from '#settings';
 import { answerTimeoutMs, type PostgresConfig } from './connection-settings.js';
 import { type DatabaseOptions, dataSourceOptions, openCurrentDatabase } from './data-source.js';
 import { Database } from './database.js';
+
+/** Token of the array of all migrations: those of the application, of the platform and of its parts. */
+export const MIGRATIONS = Symbol('MIGRATIONS');
 
 /**
  * The database for every module: `Database`, TypeORM's `DataSource` and `EntityManager`, and repositories through
@@ -14,8 +17,8 @@ import { Database } from './database.js';
 @Module({
   imports: [
     TypeOrmModule.forRootAsync({
-      inject: [Config, Application],
-      useFactory: async (config: PostgresConfig, { migrations, typeorm }: Application) => ({
+      inject: [Config, Application, MIGRATIONS],
+      useFactory: async (config: PostgresConfig, { typeorm }: Application, migrations: MigrationSource[]) => ({
         ...typeorm,
         ...(await dataSourceOptions(config, migrations)),
         extra: { answerTimeoutMs: answerTimeoutMs(config) },

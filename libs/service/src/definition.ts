@@ -66,9 +66,14 @@ export function defineService<const Parts extends readonly Part[]>(
   return definition;
 }
 
-/** The migrations of a service: those that it lists, and those of its parts. */
-export function migrationsOf({ migrations, parts }: ServiceDefinition): MigrationSource[] {
-  return [...migrations, ...parts.flatMap((part) => part.migrations ?? [])];
+/** The migrations of a service: those that it lists, those of the platform, and those of its parts. */
+export async function migrationsOf({ migrations, parts }: ServiceDefinition): Promise<MigrationSource[]> {
+  const [{ API_KEY_MIGRATIONS }, { IDEMPOTENCY_MIGRATIONS }] = await Promise.all([
+    import('#api-keys'),
+    import('#idempotency'),
+  ]);
+  const ofParts = parts.flatMap((part) => part.migrations ?? []);
+  return [API_KEY_MIGRATIONS, IDEMPOTENCY_MIGRATIONS, ...ofParts, ...migrations];
 }
 
 type SettingsIn<P> = P extends { readonly settings: () => Promise<infer S extends Settings> } ? S : never;

@@ -9,11 +9,11 @@ import { MODULE_METADATA } from '#internals';
 import { ObservabilityModule } from '#observability';
 import { OpenApiModule } from '#openapi';
 import { OperationRegistry } from '#operations';
-import { DatabaseModule } from '#postgres';
+import { DatabaseModule, MIGRATIONS } from '#postgres';
 import { Clock } from '#runtime';
 import { Config } from '#settings';
 import type { CoreConfig } from './core-settings.js';
-import type { LoadedPart, ServiceDefinition } from './definition.js';
+import { type LoadedPart, migrationsOf, type ServiceDefinition } from './definition.js';
 import { PlatformModule } from './platform.module.js';
 
 /**
@@ -38,7 +38,9 @@ export function definitionOf(app: Type): ServiceDefinition {
  * those of a class, which would put the platform in front of the features.
  */
 export async function serviceOf(app: Type, config: CoreConfig): Promise<Type> {
-  const loaded = await Promise.all(definitionOf(app).parts.map((part) => part.load?.()));
+  const definition = definitionOf(app);
+  const loaded = await Promise.all(definition.parts.map(async (part) => part.load?.()));
+  const migrations = await migrationsOf(definition);
   const parts = loaded.filter((part) => part !== undefined);
   @Global()
   @Module({
@@ -52,8 +54,8 @@ export async function serviceOf(app: Type, config: CoreConfig): Promise<Type> {
       ObservabilityModule,
       ...parts.filter(({ step }) => step === undefined).map(({ module }) => module),
     ],
-    providers: [{ provide: Config, useValue: config }, Clock],
-    exports: [Config, Clock],
+    providers: [{ provide: Config, useValue: config }, { provide: MIGRATIONS, useValue: migrations }, Clock],
+    exports: [Config, MIGRATIONS, Clock],
   })
   class ServiceModule {}
   return ServiceModule;

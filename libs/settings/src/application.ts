@@ -45,7 +45,7 @@ export abstract class Application {
   readonly release: string;
   /** Scopes of an API key that is created without scopes; at least one. */
   readonly defaultScopes: readonly [string, ...string[]];
-  /** Migrations besides those in `migrations/`. All are applied in the order of the timestamps in their names. */
+  /** Migrations of the features. With those of the platform they are applied in the order of the timestamps in their names. */
   readonly migrations: readonly MigrationSource[];
   /** Options of TypeORM, such as `namingStrategy`, `subscribers`, `logging` with a `logger`, and `cache`. */
   readonly typeorm: TypeOrmOptions;

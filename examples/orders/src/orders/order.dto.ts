@@ -10,10 +10,10 @@ import {
 } from 'petstore-service/platform';
 import type { OrderEntity } from './order.entity.js';
 
-@ApiSchema({ description: 'A pet to order.' })
+@ApiSchema({ description: 'A product to order.' })
 export class NewOrder {
-  @Int64Property({ description: 'The pet.', example: 1042 })
-  petId: bigint;
+  @Int64Property({ description: 'The product.', example: 2 })
+  productId: bigint;
 
   @IntegerProperty({ description: 'How many.', example: 1, minimum: 1, maximum: 100 })
   quantity: number;
@@ -37,13 +37,13 @@ export class ListOrdersQuery {
   @LimitParameter('Maximum number of orders returned.')
   limit = DEFAULT_PAGE_SIZE;
 
-  @Int64Parameter({ description: 'Return only orders of this pet.', required: false })
-  petId?: bigint;
+  @Int64Parameter({ description: 'Return only orders of this product.', required: false })
+  productId?: bigint;
 
-  @CursorParameter('Start of the page: copy it from the previous `Link` and keep the same `petId`.')
+  @CursorParameter('Start of the page: copy it from the previous `Link` and keep the same `productId`.')
   cursor?: string;
 }
 
-export function toOrder({ id, petId, quantity, orderedAt }: OrderEntity): Order {
-  return new Order({ id: int64Of(id), petId: int64Of(petId), quantity, orderedAt });
+export function toOrder({ id, productId, quantity, orderedAt }: OrderEntity): Order {
+  return new Order({ id: int64Of(id), productId: int64Of(productId), quantity, orderedAt });
 }

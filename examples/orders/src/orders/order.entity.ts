@@ -1,8 +1,8 @@
 import { Check, Column, Entity, Index, PrimaryGeneratedColumn } from 'typeorm';
 
-/** A pet that is ordered. */
+/** An order of a product. */
 @Entity('store_order')
-@Index('ix_store_order_pet_id', ['petId', 'id'])
+@Index('ix_store_order_product_id', ['productId', 'id'])
 @Check('ck_store_order_quantity', 'quantity BETWEEN 1 AND 100')
 export class OrderEntity {
   @PrimaryGeneratedColumn('identity', {
@@ -12,8 +12,8 @@ export class OrderEntity {
   })
   id: string;
 
-  @Column({ name: 'pet_id', type: 'bigint' })
-  petId: string;
+  @Column({ name: 'product_id', type: 'bigint' })
+  productId: string;
 
   @Column({ type: 'integer' })
   quantity: number;

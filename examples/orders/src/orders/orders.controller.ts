@@ -11,10 +11,10 @@ import {
   Tag,
 } from 'petstore-service/platform';
 import { ListOrdersQuery, NewOrder, Order } from './order.dto.js';
-import { NO_SUCH_PET, OrdersService } from './orders.service.js';
+import { NO_SUCH_PRODUCT, OrdersService } from './orders.service.js';
 
-@Tag('Store', 'Pets that are ordered.')
-@Controller('store/orders')
+@Tag('Orders', 'Products that are ordered.')
+@Controller('orders')
 export class OrdersController {
   constructor(private readonly orders: OrdersService) {}
 
@@ -28,8 +28,8 @@ export class OrdersController {
 
   @Post()
   @RequireScopes('orders:write')
-  @FailsWith(NO_SUCH_PET)
-  @ApiOperation({ summary: 'Place an order', description: 'Orders a pet.' })
+  @FailsWith(NO_SUCH_PRODUCT)
+  @ApiOperation({ summary: 'Place an order', description: 'Orders a product.' })
   @ApiBody({ type: NewOrder, description: 'The order.' })
   @ApiCreatedResponse({ type: Order, description: 'The placed order.' })
   placeOrder(@Body() order: NewOrder, @Idempotent() key: IdempotencyKey | undefined): Promise<Kept<Order>> {

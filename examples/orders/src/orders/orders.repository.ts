@@ -14,13 +14,13 @@ export class OrdersRepository extends SharedRepository<OrderEntity, Order> {
 
   /** @throws ApiError INVALID_CURSOR */
   list(query: ListOrdersQuery): Promise<Page<Order>> {
-    return this.page(query, { petId: query.petId });
+    return this.page(query, { productId: query.productId });
   }
 
   /** Stores an order, once for its key, and returns it as it was stored first. */
   insert(order: NewOrder, orderedAt: Date, key: IdempotencyKey | undefined): Promise<Kept<Order>> {
     return this.idempotency.answer(key, order, async ({ manager }) => {
-      const row = { petId: String(order.petId), quantity: order.quantity, orderedAt };
+      const row = { productId: String(order.productId), quantity: order.quantity, orderedAt };
       return toOrder(await manager.save(manager.create(OrderEntity, row)));
     });
   }

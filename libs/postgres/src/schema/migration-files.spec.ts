@@ -25,9 +25,7 @@ async function write(file: string, name: string): Promise<void> {
   await writeFile(join(directory, file), `export class ${name} { async up() {} async down() {} }`);
 }
 
-test('classes and directories are added to the migrations of the service', async () => {
-  const own = await loadMigrations([]);
-  expect(own.length).toBeGreaterThan(0);
+test('classes, and the classes of directories', async () => {
   await write('1795300000000-create-shops.js', 'CreateShops1795300000000');
   await write('1795300000001-fill-shops.js', 'FillShops1795300000001');
   // Compilers write declarations beside their output.
@@ -37,8 +35,7 @@ test('classes and directories are added to the migrations of the service', async
   const loaded = await loadMigrations([CreateOrders1795400000000, pathToFileURL(directory)]);
 
   const names = ['CreateOrders1795400000000', 'CreateShops1795300000000', 'FillShops1795300000001'];
-  expect(loaded.slice(0, own.length)).toEqual(own);
-  expect(loaded.slice(own.length).map(({ name }) => name)).toEqual(names);
+  expect(loaded.map(({ name }) => name)).toEqual(names);
 });
 
 test('a missing directory, and one without migrations, are refused', async () => {

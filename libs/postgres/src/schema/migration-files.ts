@@ -5,17 +5,14 @@ import type { MigrationSource } from '#settings';
 
 type MigrationClass = new () => MigrationInterface;
 
-/** The directory `migrations/` beside `src/`. Both are compiled to `dist/`, so the relative path is the same there. */
-const DIRECTORY = new URL('../../../../migrations/', import.meta.url);
-
 /**
- * Loads the classes of all migrations of this version: those in `migrations/`, and those that the application adds.
+ * Loads the classes of migrations.
  *
  * @throws StartupError for a directory that has no migration
  */
-export async function loadMigrations(added: readonly MigrationSource[]): Promise<MigrationClass[]> {
+export async function loadMigrations(sources: readonly MigrationSource[]): Promise<MigrationClass[]> {
   const loaded = await Promise.all(
-    [DIRECTORY, ...added].map(async (source) => (source instanceof URL ? classesIn(source) : [source])),
+    sources.map(async (source) => (source instanceof URL ? classesIn(source) : [source])),
   );
   return loaded.flat();
 }

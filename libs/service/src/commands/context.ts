@@ -145,7 +145,11 @@ export class OwnContext implements CommandContext {
     // Nest's logger would print warnings to standard output, which is for results, such as a new key.
     const warn = (message: string): void => this.tell(`${product().name}: ${message}\n`);
     Logger.overrideLogger({ log: warn, warn, error: warn });
-    const dataSource = await openDatabase(await this.config(), migrationsOf(this.application), schema === 'current');
+    const dataSource = await openDatabase(
+      await this.config(),
+      await migrationsOf(this.application),
+      schema === 'current',
+    );
     try {
       return await work(dataSource);
     } finally {
