@@ -147,10 +147,10 @@ test('the table of libraries names exactly the folders, has no cycle, and permit
   }
 });
 
-test('the libraries have at most seven floors, and src is the eighth', () => {
+test('the libraries have at most eight floors, and src is the ninth', () => {
   const floors = new Map<string, number>();
   for (const [library, permitted] of Object.entries(libraries)) {
     floors.set(library, 1 + Math.max(0, ...permitted.map((name) => floors.get(name) ?? NaN)));
   }
-  expect(Math.max(...floors.values())).toBe(7);
+  expect(Math.max(...floors.values())).toBe(8);
 });

@@ -22,7 +22,7 @@ export function addDeprecationCommand(program: Command, context: CommandContext)
       'report which clients called a deprecated operation, and whether removing it is safe;\n' +
         `exit code 0 when it is safe, ${NOT_SAFE} when not, 1 when the report failed`,
     )
-    .argument('<operation>', 'its operationId, such as getPet')
+    .argument('<operation>', 'its operationId in the OpenAPI document')
     .option('--days <n>', `days to look back, today included, 1 to ${MAX_DAYS}`, integerArgument(1, MAX_DAYS), 30)
     .option('--json', 'print JSON')
     .action(async (operation: string, { days, json }: { days: number; json?: boolean }) => {

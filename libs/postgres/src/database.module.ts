@@ -5,7 +5,7 @@ import { answerTimeoutMs, type PostgresConfig } from './connection-settings.js';
 import { type DatabaseOptions, dataSourceOptions, openCurrentDatabase } from './data-source.js';
 import { Database } from './database.js';
 
-/** Token of the array of all migrations: those of the application, of the platform and of its parts. */
+/** Token of the array of all migrations: those of the application and of the platform. */
 export const MIGRATIONS = Symbol('MIGRATIONS');
 
 /**

@@ -25,8 +25,6 @@ export interface Part<S extends Settings = Settings> {
   /** The variable behind which `.env.example` lists the settings of the part; at the end without it. */
   readonly settingsAfter?: string;
   readonly commands?: readonly Commands[];
-  /** Migrations of the tables of the part. */
-  readonly migrations?: readonly MigrationSource[];
   /** Makes the module of the part, and a step of each request. */
   load?(): Promise<LoadedPart>;
   /** The number of database pools that the part opens besides the pool of the service. */
@@ -66,14 +64,11 @@ export function defineService<const Parts extends readonly Part[]>(
   return definition;
 }
 
-/** The migrations of a service: those that it lists, those of the platform, and those of its parts. */
-export async function migrationsOf({ migrations, parts }: ServiceDefinition): Promise<MigrationSource[]> {
-  const [{ API_KEY_MIGRATIONS }, { IDEMPOTENCY_MIGRATIONS }] = await Promise.all([
-    import('#api-keys'),
-    import('#idempotency'),
-  ]);
-  const ofParts = parts.flatMap((part) => part.migrations ?? []);
-  return [API_KEY_MIGRATIONS, IDEMPOTENCY_MIGRATIONS, ...ofParts, ...migrations];
+/** The migrations of a service: those that it lists, and those of the platform. */
+export async function migrationsOf({ migrations }: ServiceDefinition): Promise<MigrationSource[]> {
+  const { API_KEY_MIGRATIONS } = await import('#api-keys');
+  const { IDEMPOTENCY_MIGRATIONS } = await import('#idempotency');
+  return [API_KEY_MIGRATIONS, IDEMPOTENCY_MIGRATIONS, ...migrations];
 }
 
 type SettingsIn<P> = P extends { readonly settings: () => Promise<infer S extends Settings> } ? S : never;

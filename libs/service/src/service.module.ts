@@ -39,7 +39,8 @@ export function definitionOf(app: Type): ServiceDefinition {
  */
 export async function serviceOf(app: Type, config: CoreConfig): Promise<Type> {
   const definition = definitionOf(app);
-  const loaded = await Promise.all(definition.parts.map(async (part) => part.load?.()));
+  const loaded: (LoadedPart | undefined)[] = [];
+  for (const part of definition.parts) loaded.push(await part.load?.());
   const migrations = await migrationsOf(definition);
   const parts = loaded.filter((part) => part !== undefined);
   @Global()

@@ -126,11 +126,9 @@ export class OwnContext implements CommandContext {
     make: (opened: OpenedDatabase) => Service,
     work: (service: Service) => Promise<Result>,
   ): Promise<Result> {
-    const [{ Database }, { Clock }, config] = await Promise.all([
-      import('#postgres'),
-      import('#runtime'),
-      this.config(),
-    ]);
+    const { Database } = await import('#postgres');
+    const { Clock } = await import('#runtime');
+    const config = await this.config();
     return this.withDatabase('current', (dataSource) =>
       work(make({ database: new Database(dataSource, config), clock: new Clock() })),
     );

@@ -85,6 +85,7 @@ function allowNewDatabase(context: CommandContext, directory: string, command: C
  * Lets the service that runs on DATA_DIR run a command, by HTTP on the socket that locks the directory. Waits up to
  * LOCK_WAIT_MS for a process that holds the directory and serves no commands: a service that starts, or another command.
  *
+ * @example const end = await runInService(dataDir, { words: ['keys', 'list'] }, async (bytes) => void output.push(bytes));
  * @param write takes the output, and is awaited; returns why nobody can see it, which the command learns
  * @returns undefined when no service runs there
  * @throws StartupError when the service ends before the command, or belongs to another user; any error of `write`

@@ -64,12 +64,20 @@ export async function readLine(hint: string): Promise<string> {
   return line;
 }
 
-/** Shows `text` instead of the current line of a terminal; nothing when standard output is none. */
+/**
+ * Shows `text` instead of the current line of a terminal; nothing when standard output is none.
+ *
+ * @example showProgress(`${done} of ${count} orders`);
+ */
 export function showProgress(text: string): void {
   if (process.stdout.isTTY) process.stdout.write(`\r\x1b[K${text}`);
 }
 
-/** The text of a result: `value` as JSON with `--json`, else `text`. */
+/**
+ * The text of a result: `value` as JSON with `--json`, else `text`.
+ *
+ * @example context.print(resultText(json, orders, table(['ID', 'STATE'], rows)));
+ */
 export function resultText(json: boolean | undefined, value: unknown, text: string): string {
   const bigintAsText = (_key: string, member: unknown): unknown =>
     typeof member === 'bigint' ? member.toString() : member;
@@ -79,7 +87,11 @@ export function resultText(json: boolean | undefined, value: unknown, text: stri
 /** The last time that a Date can hold, in ms, which stands for PostgreSQL's `infinity`; the first one is its negative. */
 const LAST_TIME = 8.64e15;
 
-/** A time as a table cell: UTC, to the minute; `-` for null. */
+/**
+ * A time as a table cell: UTC, to the minute; `-` for null.
+ *
+ * @example table(['ID', 'PLACED'], orders.map(({ id, placedAt }) => [id, timeCell(placedAt)]));
+ */
 export function timeCell(time: Date | null): string {
   if (time === null) return '-';
   const ms = time.getTime();
@@ -92,6 +104,11 @@ export function dayCell(time: Date | null): string {
   return timeCell(time).split(' ')[0] as string;
 }
 
+/**
+ * Parses an integer argument of a command in a range.
+ *
+ * @example program.command('seed').requiredOption('--count <n>', 'number of orders', integerArgument(1, 1000));
+ */
 export function integerArgument(minimum: number, maximum: number): (text: string) => number {
   return (text) => {
     const value = /^\d{1,15}$/.test(text) ? Number(text) : NaN;

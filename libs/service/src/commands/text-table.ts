@@ -1,4 +1,8 @@
-/** Rows of text below their headings, in columns as wide as their longest cell. */
+/**
+ * Rows of text below their headings, in columns as wide as their longest cell.
+ *
+ * @example context.print(table(['ID', 'STATE'], [['1', 'placed']]));
+ */
 export function table(headings: string[], rows: string[][]): string {
   const lines = [headings, ...rows];
   const widths = headings.map((_, column) => Math.max(...lines.map((line) => (line[column] ?? '').length)));
