@@ -96,7 +96,8 @@ describe.each(DOCUMENTS)('%s', (document) => {
   const text = read(document);
 
   test('names only npm scripts that exist', () => {
-    const { scripts } = JSON.parse(read('package.json')) as { scripts: Record<string, string> };
+    const scriptsOf = (path: string): object => (JSON.parse(read(path)) as { scripts: object }).scripts;
+    const scripts = { ...scriptsOf('package.json'), ...scriptsOf('examples/orders/package.json') };
     const commands = text.matchAll(/npm (?:--silent )?(?:run (?:--silent )?([\w:.-]+)|(test|start)\b)/g);
     const named = [...commands].map(([, script, lifeCycle]) => script ?? lifeCycle ?? '');
     expect(named.filter((name) => !(name in scripts))).toEqual([]);
