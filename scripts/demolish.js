@@ -36,10 +36,10 @@ const WORDS = new Map(
     .filter(([, , library]) => existsSync(join(root, 'libs', library, 'src/part.ts')))
     .map(([, word, library]) => [library, word]),
 );
-export const OPTIONAL = [...WORDS.keys()];
+const OPTIONAL = [...WORDS.keys()];
 
 /** The definition of the service without some parts. */
-export function definitionWithout(libraries) {
+function definitionWithout(libraries) {
   const words = libraries.map((library) => WORDS.get(library));
   return read(DEFINITION)
     .replace(IMPORT, (line, word) => (words.includes(word) ? '' : line))
