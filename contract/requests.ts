@@ -129,6 +129,6 @@ GET /v1/pets [Authorization: -] [Origin: http://localhost:5173] | 401 missing_ap
 GET /openapi.json [Origin: http://localhost:5173] | 200
 then GET /openapi.json [Origin: http://localhost:5173] [If-None-Match: W/$tag] | 304 [Access-Control-Allow-Origin: http://localhost:5173] [Access-Control-Expose-Headers: *] [Vary: Origin, **]
 GET /v1/pets‹?(x×8192) ¦  ¦ › [Origin: https://‹app ¦ app ¦ evil›.example‹.com ¦ .com ¦ ›] ‹[X-A: b] ¦ [Host: x y] ¦ [Expect: a-miracle]› | ‹414 uri_too_long ¦ 400 bad_request ¦ 417 expectation_failed› [Access-Control-Allow-Origin: ‹https://app.example.com ¦ https://app.example.com ¦ -›] [Vary: Origin]
-raw GET /health/ready HTTP/1.1⏎Host: x⏎⏎POST /v1/pets HTTP/1.1⏎Host: x⏎Origin: https://app.example.com⏎Transfer-Encoding: chunked⏎⏎not-hex⏎ | 200 ‹400› bad_request [Access-Control-Allow-Origin: https://app.example.com] [Access-Control-Expose-Headers: *] [Vary: Origin]
+raw GET /health/ready HTTP/1.1⏎Host: x⏎⏎POST /v1/pets HTTP/1.1⏎Host: x⏎Origin: https://app.example.com⏎Transfer-Encoding: chunked⏎⏎not-hex⏎ | 200 ‹401› missing_api_key [Access-Control-Allow-Origin: https://app.example.com] [Access-Control-Expose-Headers: *] [Vary: Origin]
 `,
 );

@@ -256,6 +256,8 @@ describe('an error in a body is the response to its request', () => {
   test('401 comes first, and an invalid body that is not read breaks no response', async () => {
     const anonymous = post.replace(/Authorization: .*\r\n/, '');
     expect(statuses(await sendSegments(`${anonymous}${BROKEN_CHUNK}`))).toEqual([401]);
+    // The second request waits for its turn, and its body is refused meanwhile.
+    expect(statuses(await sendSegments(`${LIVE}\r\n${anonymous}${BROKEN_CHUNK}`))).toEqual([200, 401]);
     const answer = sendSegments(`${SLOW.slice(0, -2)}Transfer-Encoding: chunked\r\n\r\n`, 'not-hex\r\n', 'more\r\n');
     await answerSlow(1);
     expect(statuses(await answer)).toEqual([200]);

@@ -2,6 +2,7 @@ import { Controller, Get, Module, Post } from '@nestjs/common';
 import { ApiError, UNAVAILABLE } from '#errors';
 import { Public } from '#operations';
 import { createTestApp, type TestApp } from '../support/app.js';
+import { rawRequest } from '../support/raw-request.js';
 import { until } from '../support/until.js';
 
 const ORIGIN = 'https://app.example.com';
@@ -64,4 +65,13 @@ test('a script is told 503 under overload: its preflight request is granted', as
   expect((await app.client.send('OPTIONS', '/v1/pets', { apiKey: null, headers: foreign })).status).toBe(503);
   waiting.pop()?.();
   expect((await slow).status).toBe(200);
+});
+
+test('a body that breaks behind an early response changes nothing', async () => {
+  const head = `POST /v1/pets HTTP/1.1\r\nHost: x\r\nOrigin: ${ORIGIN}\r\nX-Request-Id: early\r\nTransfer-Encoding: chunked\r\n\r\n`;
+  const answer = await rawRequest(app.port, head, { then: { after: '"status":401', send: 'no chunk\r\n' } });
+  expect(answer).toMatch(/^HTTP\/1\.1 401 [^]*"status":401\}$/);
+  await until(() => app.log.requests.some(({ requestId }) => requestId === 'early'));
+  expect(app.log.requests.find(({ requestId }) => requestId === 'early')).not.toHaveProperty('aborted');
+  expect(app.log.lines.filter(({ level }) => level >= 50)).toEqual([]);
 });

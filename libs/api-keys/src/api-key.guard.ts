@@ -1,6 +1,7 @@
 import { type CanActivate, type ExecutionContext, Inject, Injectable } from '@nestjs/common';
 import type { Request } from 'express';
 import { ApiError, INSUFFICIENT_SCOPE, MISSING_API_KEY, toApiError } from '#errors';
+import { countHeader } from '#http';
 import { operationRemoved, type Operation, OperationRegistry } from '#operations';
 import { Clock } from '#runtime';
 import { product } from '#settings';
@@ -42,12 +43,9 @@ export class ApiKeyGuard implements CanActivate {
       if (now >= operation.removedAt) throw operationRemoved(operation);
       return true;
     }
-    const token = context.authorizations === 1 ? bearerTokenOf(request) : undefined;
-    if (
-      this.authenticators.all.length === 0 ||
-      context.authorizations > 1 ||
-      token?.startsWith(product().apiKeyPrefix)
-    ) {
+    const authorizations = countHeader(request, 'authorization');
+    const token = authorizations === 1 ? bearerTokenOf(request) : undefined;
+    if (this.authenticators.all.length === 0 || authorizations > 1 || token?.startsWith(product().apiKeyPrefix)) {
       return this.admitKey(request, operation, token);
     }
     return this.admitCaller(request, operation, token);

@@ -29,7 +29,7 @@ export class EventStreams implements RequestStep {
    * @throws ApiError RATE_LIMITED beyond MAX_STREAMS_PER_KEY
    */
   admit(request: Request, { isStream }: Operation, { id, prefix }: StoredApiKey): void {
-    if (!isStream || request.context.isOver) return;
+    if (!isStream || request.res?.closed) return;
     const others = [...this.open.values()].filter((other) => other === id).length;
     if (others >= MAX_STREAMS_PER_KEY) {
       const message = `This API key has ${others} event streams open. Close one, and try again.`;

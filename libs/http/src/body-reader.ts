@@ -15,6 +15,7 @@ import {
 import { type JsonLimits, readJson } from '#json';
 import { SMALL_CHUNKS } from './connections/parser-errors.js';
 import { announcesBody } from './requests/request-checks.js';
+import { advance, BODY } from './requests/request-context.js';
 import type { RequestsInFlight } from './requests/requests-in-flight.js';
 import {
   CHUNK_COST,
@@ -92,14 +93,14 @@ export class BodyReader {
     if (request.complete) return this.parse(request, arrivedBytes(request, plan), plan);
     this.inFlight.release(request.context);
     const body = await this.readArriving(request, plan);
-    const refusal = request.context.isOver ? undefined : this.inFlight.admit(request);
-    if (refusal !== undefined) throw refusal;
+    const refusal = request.res?.closed ? undefined : this.inFlight.admit(request);
+    if (refusal !== undefined) throw (request.context.refusal = refusal);
     return body;
   }
 
   private async readArriving(request: Request, plan: BodyPlan): Promise<unknown> {
     const { context } = request;
-    context.isBodyRead = true;
+    advance(context, BODY.READ);
     try {
       if (request.destroyed) throw aborted();
       return await this.parse(request, await this.arrivingBytes(request, plan), plan);
@@ -271,10 +272,12 @@ function aborted(): RequestAbortedError {
  */
 export function continueWhenRead(request: Request, response: Response): void {
   const { context } = request;
-  context.expectsContinue = true;
+  let isAwaited = true;
+  advance(context, BODY.CONTINUE_AWAITED);
   request._read = function (size) {
-    if (context.expectsContinue && !response.headersSent) {
-      context.expectsContinue = false;
+    if (isAwaited && !response.headersSent) {
+      isAwaited = false;
+      advance(context, BODY.CONTINUED);
       response.writeContinue();
     }
     IncomingMessage.prototype._read.call(this, size);

@@ -11,7 +11,7 @@ import { Drain } from './connections/drain.js';
 import { answerParserErrors } from './connections/parser-errors.js';
 import { Delays } from './replies/delays.js';
 import { Replies } from './replies/replies.js';
-import { checkRequest, countHeader, normalTarget } from './requests/request-checks.js';
+import { checkRequest, normalTarget } from './requests/request-checks.js';
 import {
   isAborted,
   REQUEST_ID_HEADER,
@@ -27,8 +27,8 @@ import { answerBehindCors, answerUnmatchedRoutes } from './unmatched-routes.js';
 
 /** Receives every response, for the log and the metrics. Its methods must not throw. */
 export interface RequestObserver {
-  /** The response is over. `response.writableFinished` is false when the connection was closed before all was sent. */
-  answered(request: Request, response: Response): void;
+  /** The response is over; it is aborted if the connection ended before the client got the whole of it. */
+  answered(request: Request, response: Response, aborted: boolean): void;
   /** Node's parser refused bytes that are no request; `parser-errors.ts` has responded. */
   refused(error: ApiError, requestId: string): void;
 }
@@ -86,12 +86,10 @@ export class PlatformExpressAdapter extends ExpressAdapter {
     // eslint-disable-next-line @typescript-eslint/no-this-alias -- the listener's own `this` is the response
     const adapter = this;
     this.onClose = function () {
-      const { context } = this.req;
-      context.isOver = true;
-      context.isAborted = isAborted(this.req, this);
-      adapter.inFlight.release(context);
+      const aborted = isAborted(this.req, this);
+      adapter.inFlight.release(this.req.context);
       adapter.connections.leave(this.req, this);
-      adapter.observer?.answered(this.req, this);
+      adapter.observer?.answered(this.req, this, aborted);
     };
     // Node calls `writeHead` before the first byte of every response, by whatever code it is written.
     app.response.writeHead = function (...head: unknown[]) {
@@ -163,11 +161,7 @@ export class PlatformExpressAdapter extends ExpressAdapter {
     this.httpServer = server;
 
     answerParserErrors(server, this.connections, {
-      abandon: (request, error) => {
-        // The platform's own reading fails with the error, and the request ends like any other.
-        if (request.context.isBodyRead || request.readableFlowing === null) return;
-        this.refuse(request, request.res as Response, error);
-      },
+      abandon: (request, error) => this.sendError(request.res as Response, error),
       corsFieldsFor: (origin) => [
         ...(this.origins.includes(origin)
           ? [`Access-Control-Allow-Origin: ${origin}`, 'Access-Control-Expose-Headers: *']
@@ -205,7 +199,6 @@ export class PlatformExpressAdapter extends ExpressAdapter {
   private begin(request: Request, response: Response): void {
     const { context } = request;
     context.traceId = activeTrace?.traceId();
-    context.authorizations = countHeader(request, 'authorization');
     // Express sets it too, but some responses are sent before Express is reached.
     request.res = response;
     response.setHeader(REQUEST_ID_HEADER, context.requestId);
@@ -216,9 +209,8 @@ export class PlatformExpressAdapter extends ExpressAdapter {
   private callExpress(request: Request, response: Response): void {
     // Express calls this function if no layer responded: for a request target without a path.
     this.getInstance<Express>()(request, response, (error?: unknown) => {
-      const { refusal } = request.context;
       const other = error ? toApiError(error) : new ApiError(BAD_REQUEST, 'The request target has no path.');
-      this.sendError(response, refusal ?? other);
+      this.sendError(response, request.context.refusal ?? other);
     });
   }
 
@@ -231,7 +223,7 @@ export class PlatformExpressAdapter extends ExpressAdapter {
 
   /** The error of a request that is refused before routing; undefined when the request is in flight. */
   private refusalOf(request: Request, response: Response): ApiError | undefined {
-    const error = request.context.bodyError ?? checkRequest(request);
+    const error = checkRequest(request);
     if (error) {
       // Client and server may disagree on where this request ends, so nothing after it is read (request smuggling).
       response.shouldKeepAlive = false;

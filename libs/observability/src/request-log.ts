@@ -30,10 +30,9 @@ export class RequestLog implements RequestObserver, OnModuleInit {
     this.adapterHost.httpAdapter.observe(this);
   }
 
-  answered(request: Request, response: Response): void {
+  answered(request: Request, response: Response, aborted: boolean): void {
     const { context, method } = request;
-    const { operation, client, requestId, traceId, errorCode } = context;
-    const aborted = context.isAborted;
+    const { operation, client, requestId, traceId, errorBody } = context;
     const duration = (aborted ? performance.now() : (context.answeredAt ?? performance.now())) - context.startedAt;
     const status = response.statusCode;
     this.metrics.observeRequest(
@@ -41,7 +40,7 @@ export class RequestLog implements RequestObserver, OnModuleInit {
       duration / 1000,
     );
     // 'other': code of a module has sent the 503.
-    const cause = context.unavailableCause ?? (status === 503 ? 'other' : undefined);
+    const cause = errorBody?.error.unavailableCause ?? (status === 503 ? 'other' : undefined);
     if (cause !== undefined && !aborted) this.metrics.unavailable.inc({ operation: operation ?? '', cause });
     // Express sets originalUrl; a request that it has not seen has only url.
     const path = this.showsPaths ? (request.originalUrl ?? request.url).split('?', 1)[0] : undefined;
@@ -55,7 +54,7 @@ export class RequestLog implements RequestObserver, OnModuleInit {
         text(',"path":', path) +
         // If no header section was sent, the client got no status.
         (response.headersSent ? `,"status":${status}` : '') +
-        text(',"code":', errorCode) +
+        text(',"code":', errorBody?.code) +
         text(',"cause":', cause) +
         // Two integers: the digits of a fraction take three times as long.
         `,"durationMs":${Math.trunc(durationUs / 1000)}.${String(durationUs % 1000).padStart(3, '0')}` +

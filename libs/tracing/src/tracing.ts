@@ -55,7 +55,7 @@ function traceId(): string | undefined {
 
 /** Names the span of a request by its route, and adds the members of the request's log line. */
 function describe(span: Span, request: Request, response: Response): void {
-  const { requestId, operation, client, errorCode } = request.context;
+  const { requestId, operation, client, errorBody } = request.context;
   const path: unknown = (request.route as { path?: unknown } | undefined)?.path;
   const route = typeof path === 'string' ? `${request.baseUrl}${path}`.replace(/:(\w+)/g, '{$1}') : undefined;
   if (route !== undefined) span.updateName(`${request.method} ${route}`);
@@ -65,7 +65,7 @@ function describe(span: Span, request: Request, response: Response): void {
     [`${name}.request_id`]: requestId,
     [`${name}.operation`]: operation,
     [`${name}.client`]: client,
-    [`${name}.error_code`]: errorCode,
+    [`${name}.error_code`]: errorBody?.code,
     [`${name}.aborted`]: isAborted(request, response) || undefined,
   });
 }

@@ -4,7 +4,7 @@ import type { Server } from 'node:http';
 import type { Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
 import { LimitedWarnings } from '#runtime';
-import { isExempt } from '../requests/requests-in-flight.js';
+import { isExempt, TOO_MANY_IN_FLIGHT } from '../requests/requests-in-flight.js';
 import { MAX_PIPELINED_REQUESTS, QUIET_MS, REFUSAL_PAUSE_MS } from '../requests/server-limits.js';
 import type { ClientId, Turns } from '../requests/turns.js';
 
@@ -131,7 +131,7 @@ export class Connections {
     const connection = connectionOf(socket);
     if (connection.turns[0]?.response !== response) return;
     connection.bytesRead = socket.bytesRead;
-    if (context.isRefused) {
+    if (context.refusal === TOO_MANY_IN_FLIGHT) {
       // Responding to clients that retry without waiting would steal time from admitted requests.
       setTimeout(() => this.proceed(socket, connection), REFUSAL_PAUSE_MS).unref();
     } else {
@@ -140,8 +140,8 @@ export class Connections {
   }
 
   unanswered(): Request[] {
-    const served = [...this.open].flatMap((socket) => answeringOn(socket)?.req ?? []);
-    return served.filter(({ context }) => !context.isOver);
+    const served = [...this.open].flatMap((socket) => answeringOn(socket) ?? []);
+    return served.filter(({ closed }) => !closed).map(({ req }) => req);
   }
 
   /** Ends the event streams (`@Sse()`), which their clients would keep open; they connect again, to another process. */
@@ -306,6 +306,5 @@ function closeUnlessServed(socket: Socket): void {
     socket.setTimeout(socket.timeout ?? 0);
     return;
   }
-  if (answering !== undefined) answering.req.context.isCut = true;
   socket.destroy();
 }

@@ -10,7 +10,7 @@ import {
   REQUEST_TIMEOUT,
 } from '#errors';
 import { answeringOn, type Connections } from './connections.js';
-import { REQUEST_ID_HEADER, requestIdFrom } from '../requests/request-context.js';
+import { advance, BODY, REQUEST_ID_HEADER, requestIdFrom } from '../requests/request-context.js';
 import { UNSUPPORTED_VERSION } from '../requests/request-checks.js';
 import { FREE_CHUNKS, MAX_HEADER_BYTES, SMALL_CHUNK_BYTES } from '../requests/server-limits.js';
 
@@ -23,10 +23,7 @@ interface ParserError extends NodeJS.ErrnoException {
 }
 
 interface ParserErrorListener {
-  /**
-   * Must answer a request with a broken body that has begun, if code of a module is reading the body: that code may wait
-   * for ever for the end of the body.
-   */
+  /** Must answer a request whose broken body is read by code of a module, which may wait for ever for its end. */
   abandon(request: Request, error: ApiError): void;
   /** The header fields that let a page of an origin read a response. The origin is undefined if the bytes name none. */
   corsFieldsFor(origin: string | undefined): readonly string[];
@@ -55,17 +52,21 @@ export function answerParserErrors(server: Server, connections: Connections, lis
       listener.refused(error, requestId);
     } else if (broken && isUnanswerable(broken, cause, socket)) {
       socket.destroy();
-    } else if (broken && broken.context.bodyError === undefined) {
-      broken.context.bodyError = error;
+    } else if (broken && broken.context.bodyStage !== BODY.BROKEN) {
+      const { context } = broken;
+      // The platform's own reading fails with the error, and the request ends like any other.
+      const isModules = context.bodyStage < BODY.READ && context.answeredAt === undefined;
+      advance(context, BODY.BROKEN);
+      context.bodyError = error;
       if (broken.listenerCount('error') > 0) broken.emit('error', error);
-      listener.abandon(broken, error);
+      if (isModules && broken.readableFlowing !== null) listener.abandon(broken, error);
     }
   });
 }
 
 /** Whether a request with a broken body has its response, or its client closed the connection inside the body. */
 function isUnanswerable(request: Request, { code }: NodeJS.ErrnoException, socket: Duplex): boolean {
-  return request.context.isOver || (code === 'HPE_INVALID_EOF_STATE' && answeringOn(socket)?.req === request);
+  return request.res?.closed === true || (code === 'HPE_INVALID_EOF_STATE' && answeringOn(socket)?.req === request);
 }
 
 /** The code of an error beside those of the parser: a body has too many small chunks. */

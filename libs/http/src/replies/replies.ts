@@ -4,6 +4,7 @@ import { jsonTextOf } from '#json';
 import { product } from '#settings';
 import type { Drain } from '../connections/drain.js';
 import { announcesBody } from '../requests/request-checks.js';
+import { advance, BODY } from '../requests/request-context.js';
 import type { RequestsInFlight } from '../requests/requests-in-flight.js';
 import { LINGER_BYTES, LINGER_MS, PIECE_BYTES } from '../requests/server-limits.js';
 
@@ -89,11 +90,10 @@ export class Replies {
       for (const name of FIELDS_OF_CONTENT) {
         if (response.hasHeader(name)) response.removeHeader(name);
       }
-      const { headers, unavailableCause } = body.error;
-      for (const [name, value] of Object.entries(headers)) response.setHeader(name, value);
+      for (const [name, value] of Object.entries(body.error.headers)) response.setHeader(name, value);
       response.setHeader('Content-Type', 'application/json');
       response.setHeader('Cache-Control', 'no-store');
-      Object.assign(response.req.context, { errorCode: body.code, unavailableCause });
+      response.req.context.errorBody = body;
       this.end(response, jsonTextOf(body, false).text);
       return;
     }
@@ -153,11 +153,13 @@ export class Replies {
     response.setHeader('Connection', 'close');
     // A client that waits for `100 Continue` sends no body after a final response, and a broken body cannot be read:
     // nothing to linger for.
-    if (context.expectsContinue || context.bodyError || body === undefined) {
+    if (context.bodyStage === BODY.CONTINUE_AWAITED || context.bodyStage === BODY.BROKEN || body === undefined) {
       response.end(body);
       return;
     }
-    response.write(body, (error) => (context.isSentEarly = !error));
+    response.write(body, (error) => {
+      if (!error) advance(context, BODY.UNNEEDED);
+    });
     dropRest(request, () => response.end());
   }
 }

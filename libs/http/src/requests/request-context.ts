@@ -1,7 +1,7 @@
 import type { Request, Response } from 'express';
 import { AsyncLocalStorage } from 'node:async_hooks';
 import { randomUUID } from 'node:crypto';
-import type { ApiError, UnavailableCause } from '#errors';
+import type { ApiError, ErrorBody } from '#errors';
 import { flag } from '#settings';
 
 export const REQUEST_LOG_SETTINGS = {
@@ -15,18 +15,33 @@ export const REQUEST_LOG_SETTINGS = {
   ),
 };
 
-/** The platform's data about one request, `request.context`: for its log line, metrics and response. */
+/**
+ * How the body of a request arrives. Stages may be left out, and none comes again. The rest of an exchange has owners of its
+ * own: `Connections` knows whose turn it is, `RequestsInFlight` who holds a place, and Node what is over (`response.closed`).
+ *
+ * - UNREAD: no body, one that nobody has asked for, or one that code of a module reads.
+ * - CONTINUE_AWAITED: the client sends the body after `100 Continue` (RFC 9110, section 10.1.1); CONTINUED: that was sent.
+ * - READ: the platform reads the body, and responds if that fails.
+ * - BROKEN: Node's parser refused the body, or it did not arrive in time. The error is `context.bodyError`.
+ * - UNNEEDED: the whole response was sent before the body had arrived. The client may close the connection at once.
+ */
+export const BODY = { UNREAD: 0, CONTINUE_AWAITED: 1, CONTINUED: 2, READ: 3, BROKEN: 4, UNNEEDED: 5 } as const;
+type BodyStage = (typeof BODY)[keyof typeof BODY];
+
+/**
+ * The platform's data about one request, `request.context`: for its log line, metrics and response. Each member has one writer;
+ * code of modules may read those that are not internal.
+ */
 export class RequestContext {
   /** When the header section had arrived, in ms of `performance.now()`. */
   readonly startedAt = performance.now();
-  /** The trace-id of the request's span, which continues the caller's trace; undefined without tracing. */
-  traceId: string | undefined;
-  /** @internal The time of the request in ms since 1970, for everything that depends on it. Set by ApiKeyGuard. */
-  now = 0;
-  /** @internal How many fields `Authorization` the request has. */
-  authorizations = 0;
-  /** When the whole response was handed to the socket, in ms of `performance.now()`. */
+  /**
+   * When the whole response was handed to the socket, in ms of `performance.now()`. Set by `Replies`; undefined until then, and for
+   * responses that a handler writes itself.
+   */
   answeredAt: number | undefined;
+  /** The trace-id of the request's span, which continues the caller's trace. Set by the HTTP server; undefined without tracing. */
+  traceId: string | undefined;
   /**
    * The operationId, by default the name of the handler method (`OperationRegistry`). ApiKeyGuard sets it, for public routes
    * too. Undefined when no route matched.
@@ -36,30 +51,16 @@ export class RequestContext {
   client: string | undefined;
   /** The id of the client, set together with `client`. */
   clientId: bigint | undefined;
-  /** @internal `code` of the Error body; undefined for other responses. */
-  errorCode: string | undefined;
-  /** @internal Why the response is 503, if the platform knows. */
-  unavailableCause: UnavailableCause | undefined;
-  /** @internal The client waits for `100 Continue` before it sends the body (RFC 9110, section 10.1.1). */
-  expectsContinue = false;
-  /** @internal The error that ends the request before it is routed. */
+  /** @internal The time of the request in ms since 1970, for everything that depends on it. Set by ApiKeyGuard. */
+  now = 0;
+  /** @internal The Error body, for log, metrics and spans. Set by `Replies`; undefined for other responses. */
+  errorBody: ErrorBody | undefined;
+  /** @internal Why the request is not served: it is invalid, or gets no place. Set by the HTTP server, as are the next two. */
   refusal: ApiError | undefined;
-  /** @internal The error of a body that the parser refused or that did not arrive in time. */
+  /** @internal How the body arrives. Written by `advance`. */
+  bodyStage: BodyStage = BODY.UNREAD;
+  /** @internal The error of a body whose stage is BROKEN. */
   bodyError: ApiError | undefined;
-  /** @internal The request counts towards MAX_REQUESTS_IN_FLIGHT. */
-  isInFlight = false;
-  /** @internal The request got 503 because of MAX_REQUESTS_IN_FLIGHT. */
-  isRefused = false;
-  /** @internal The connection was cut because the client did not read the response, which Node reports as finished. */
-  isCut = false;
-  /** @internal The whole response was sent before the request had arrived. Its client may close the connection at once. */
-  isSentEarly = false;
-  /** @internal The connection ended before the client got the whole response. Set when the response is over. */
-  isAborted = false;
-  /** @internal The response is over: sent, or cut off. */
-  isOver = false;
-  /** @internal The platform is reading a body that is still arriving, and responds if that fails. */
-  isBodyRead = false;
 
   /** @internal */
   constructor(
@@ -68,10 +69,15 @@ export class RequestContext {
   ) {}
 }
 
-/** Whether the connection ended before the client got the whole response. To be called when the response is over. */
+/** Sets the stage of a request's body, unless it has a later one. */
+export function advance(context: RequestContext, stage: BodyStage): void {
+  if (stage > context.bodyStage) context.bodyStage = stage;
+}
+
+/** Whether the connection ended before the client got the whole response. To be called as soon as the response is over. */
 export function isAborted({ context, socket }: Request, response: Response): boolean {
   // Node also reports a response as finished when its connection was destroyed.
-  return !context.isSentEarly && (!response.writableFinished || context.isCut || socket.destroyed);
+  return context.bodyStage !== BODY.UNNEEDED && (!response.writableFinished || socket.destroyed);
 }
 
 /** The header field of the request id, in requests and responses. */

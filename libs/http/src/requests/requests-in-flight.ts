@@ -4,7 +4,8 @@ import type { RequestContext } from './request-context.js';
 import { placesKept } from './server-limits.js';
 import type { ClientId } from './turns.js';
 
-const TOO_MANY_IN_FLIGHT = serviceUnavailable('requests_in_flight');
+/** The refusal of a request that gets no place. */
+export const TOO_MANY_IN_FLIGHT = serviceUnavailable('requests_in_flight');
 
 /** Served even under overload: load balancers and Prometheus judge the process by these paths. */
 const EXEMPT_PATH = /^\/(health\/(live|ready)|metrics)(\?|$)/;
@@ -36,21 +37,13 @@ export class RequestsInFlight {
 
   /** Adds a request. If it gets no place and its path is not exempt, adds nothing and returns the 503. */
   admit(request: Request): ApiError | undefined {
-    const { context } = request;
-    if (this.places.size >= this.limit && !this.hasShareLeft(request) && !isExempt(request)) {
-      context.isRefused = true;
-      return TOO_MANY_IN_FLIGHT;
-    }
-    context.isInFlight = true;
-    this.places.add(context);
+    if (this.places.size >= this.limit && !this.hasShareLeft(request) && !isExempt(request)) return TOO_MANY_IN_FLIGHT;
+    this.places.add(request.context);
     return undefined;
   }
 
   release(context: RequestContext): void {
-    if (context.isInFlight) {
-      context.isInFlight = false;
-      this.places.delete(context);
-    }
+    this.places.delete(context);
   }
 
   private hasShareLeft(request: Request): boolean {
