@@ -36,7 +36,7 @@ function count(text, pattern) {
 /** The room of a file: its library, or its folder in `src`. */
 function roomOf(path) {
   return (
-    /^(libs\/[^/]+(?=\/)|src\/(platform\/[^/]+(?=\/)|[^/]+(?=\/)))/.exec(path)?.[0] ??
+    /^(libs\/[^/]+(?=\/)|src\/[^/]+(?=\/))/.exec(path)?.[0] ??
     path.slice(0, path.lastIndexOf('/'))
   );
 }

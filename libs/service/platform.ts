@@ -1,6 +1,7 @@
 /*
- * What features may import, here as `#platform` and in packages of their own by the entry `./platform` of the package. Everything else of the platform is private
- * and may change in any release. `api-report/` has the declarations; CHANGELOG.md says what a release may change.
+ * What features may import, here as `#platform` and in packages of their own as `petstore-service/platform`. Everything else of the
+ * platform is private and may change in any release. `api-report/` has the declarations; CHANGELOG.md says what a release may change.
+ * It loads the framework, so commands and definitions import `index.ts`.
  */
 
 // Handlers: access, deprecation and stability.
