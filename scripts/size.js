@@ -35,16 +35,13 @@ function count(text, pattern) {
 
 /** The room of a file: its library, or its folder in `src`. */
 function roomOf(path) {
-  return (
-    /^(libs\/[^/]+(?=\/)|src\/[^/]+(?=\/))/.exec(path)?.[0] ??
-    path.slice(0, path.lastIndexOf('/'))
-  );
+  return /^(libs\/[^/]+(?=\/)|src\/[^/]+(?=\/))/.exec(path)?.[0] ?? path.slice(0, path.lastIndexOf('/'));
 }
 
 /** Number of names that the package exports by its entries. */
 function exportedNames(files) {
   const entries = files
-    .filter(({ path }) => /^src\/package\/|^libs\/platform\/index\.ts$|^test\/kit\/index\.ts$/.test(path))
+    .filter(({ path }) => /^libs\/service\/(index|platform)\.ts$|^test\/kit\/index\.ts$/.test(path))
     .map(({ text }) => ({ text: text.replace(/\/\*.*?\*\/|\/\/[^\n]*/gs, '') }));
   const lists = entries.flatMap(({ text }) => [...text.matchAll(/^export (?:type )?\{([^}]*)\}/gm)]);
   const declared = entries.map(({ text }) =>
