@@ -48,9 +48,8 @@ const LONG = endToEnd(
     '|platform/(database-pool|embedded|migration|pets-repositories|sharing|transfer|upgrading)',
 );
 const LONG_UNIT = '/test/(api/fuzz-bodies|repository/(import-rules|package))\\.spec\\.ts$';
-/** What `npm test` runs on the embedded engine, too. Elsewhere each start of it costs two seconds of CPU time. */
-const API = endToEnd('api/(?!deprecation)');
-const NOT_API = endToEnd('(?!api/)|api/deprecation');
+/** What `npm test` runs on the embedded engine, too. Each start of it costs two seconds of CPU time. */
+const CONTRACT = endToEnd('api/(contract|idempotency|pets)');
 
 export default {
   // One more than the two processors that everybody has: a third of the time a test waits for a timer or a process.
@@ -76,12 +75,11 @@ export default {
     }),
     onEngine('postgresql', 'postgresql-rest', { testRegex: LONG, testPathIgnorePatterns: [EMBEDDED_ONLY] }),
     onEngine('embedded', 'embedded', {
-      testRegex: API,
-      testPathIgnorePatterns: [NOT_EMBEDDED, ANY_ENGINE, LONG],
+      testRegex: CONTRACT,
     }),
     onEngine('embedded', 'embedded-rest', {
-      testRegex: [NOT_API, LONG],
-      testPathIgnorePatterns: [NOT_EMBEDDED, ANY_ENGINE],
+      testRegex: END_TO_END,
+      testPathIgnorePatterns: [CONTRACT, NOT_EMBEDDED, ANY_ENGINE],
     }),
     onEngine('postgresql', 'operation', {
       roots: ['<rootDir>/test/operation'],
