@@ -18,14 +18,18 @@ for (const name of ['controller', 'module', 'resource', 'service']) {
 
 module.exports.feature = (options) => chain([feature(options), adapt]);
 
-/** Changes and formats the files that a generator has created or changed. */
+/** Changes and formats the files that a generator has created or changed. A project without prettier gets them as they are. */
 async function adapt(tree) {
-  const prettier = await import('prettier');
+  const prettier = await import('prettier').catch(() => undefined);
   for (const { kind, path } of tree.actions) {
     if (!path.endsWith('.ts') || !['c', 'o'].includes(kind)) continue;
     const withExtensions = tree.readText(path).replace(RELATIVE_IMPORT, '$1$2.js$3');
     const isNewService = kind === 'c' && path.endsWith('.service.ts');
     const text = isNewService ? withExtensions.replace(UNUSED_PARAMETER, '_$1') : withExtensions;
+    if (prettier === undefined) {
+      tree.overwrite(path, text);
+      continue;
+    }
     const filepath = join(process.cwd(), path);
     tree.overwrite(path, await prettier.format(text, { ...(await prettier.resolveConfig(filepath)), filepath }));
   }

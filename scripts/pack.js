@@ -20,6 +20,9 @@ const dependencies = Object.entries(manifest.dependencies);
 manifest.dependencies = Object.fromEntries(dependencies.filter((entry) => !isShared(entry)));
 manifest.peerDependencies = { ...Object.fromEntries(dependencies.filter(isShared)), ...manifest.peerDependencies };
 
+manifest.schematics = './schematics/collection.json';
+manifest.files.push('schematics');
+
 const stage = mkdtempSync(join(tmpdir(), 'petstore-package-'));
 try {
   // npm adds the files of these names to every package.

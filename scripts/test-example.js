@@ -44,7 +44,9 @@ async function testProject(directory) {
   }
   step('one copy of each framework');
   const manifest = readFileSync(join(directory, 'node_modules/petstore-service/package.json'), 'utf8');
-  const installed = readdirSync(join(directory, 'node_modules'), { recursive: true });
+  const all = readdirSync(join(directory, 'node_modules'), { recursive: true });
+  // Generators of code have copies of their own, which the service never loads.
+  const installed = all.filter((path) => !/^(@angular-devkit|@nestjs[/\\]schematics)[/\\]/.test(path));
   for (const framework of Object.keys(JSON.parse(manifest).peerDependencies)) {
     const copies = installed.filter((path) =>
       `/node_modules/${path}`.endsWith(`/node_modules/${framework}/package.json`),
@@ -69,6 +71,11 @@ async function testProject(directory) {
   orders('keys', 'create', '--client', 'shop', '--scopes', 'orders:read', '--quiet');
   // The exit code of a refused command passes through npm.
   orders('keys', 'create', '--client', 'shop', '--scopes', 'orders:read,', { status: 1 });
+  step('another feature');
+  run(directory, 'npm', 'run', '--silent', 'generate:feature', '--', 'returned-parcels');
+  run(directory, join(ROOT, 'node_modules/.bin/eslint'), '--config', join(ROOT, 'eslint.config.js'), 'src', 'test');
+  run(directory, 'npm', 'run', '--silent', 'build');
+  run(directory, process.execPath, '--test', 'dist/test/returned-parcels.test.js');
 }
 
 function step(text) {

@@ -1,9 +1,10 @@
 /*
- * `npm run generate:feature -- orders`: a whole feature with its table and its tests, which lint, type check and tests accept as it is.
- * `files/` holds it under the name `sample-things`. Nothing is written unless all of it can be.
+ * `npm run generate:feature -- orders`: a whole feature with its table and its tests, which lint, type check and tests accept as it is,
+ * in this repository and in a project on the package. `files/` holds it under the name `sample-things`. Nothing is written unless all
+ * of it can be.
  */
 const { readdirSync, readFileSync } = require('node:fs');
-const { join } = require('node:path');
+const { join, relative } = require('node:path');
 const { ModuleDeclarator } = require('@nestjs/schematics');
 const { checkIdentifiers, featureOf, withNames } = require('./names.cjs');
 
@@ -12,6 +13,15 @@ const TIME_OF_FILES = '1700000000000';
 const APP_MODULE = 'src/app.module.ts';
 const DOCUMENT = 'openapi.json';
 
+/** What differs: the door of the platform, the folder of migrations, and the runner of tests. */
+const REPOSITORY = { platform: '#platform', migrations: 'migrations', leftOut: /^test\/[^/]+\.test\.ts$/, nextSteps };
+const PROJECT = {
+  platform: 'petstore-service/platform',
+  migrations: 'src/migrations',
+  leftOut: /^test\/api\//,
+  nextSteps: nextStepsOfProject,
+};
+
 /** @throws Error with one sentence when there cannot be a feature of this name */
 module.exports.feature = ({ name, path }) => {
   if (path !== undefined) throw new Error('A feature is a folder of src, so it takes a name and no path.');
@@ -19,19 +29,21 @@ module.exports.feature = ({ name, path }) => {
   const files = readdirSync(FILES, { recursive: true, withFileTypes: true })
     .filter((entry) => entry.isFile())
     .map((entry) => join(entry.parentPath, entry.name))
-    .map((file) => ({ path: file.slice(FILES.length + 1), text: readFileSync(file, 'utf8') }));
+    .map((file) => ({ path: relative(FILES, file), text: readFileSync(file, 'utf8') }));
   checkIdentifiers(
     feature,
     files.map(({ text }) => text),
   );
   return (tree) => {
-    checkPlace(tree, feature);
-    const time = nextTime(tree);
+    const isProject = 'petstore-service' in (tree.readJson('package.json').dependencies ?? {});
+    const { platform, migrations, leftOut, nextSteps } = isProject ? PROJECT : REPOSITORY;
+    checkPlace(tree, feature, migrations);
+    const time = nextTime(tree, migrations);
     const spelt = (text) => withNames(text, feature).replaceAll(TIME_OF_FILES, time);
-    for (const { path, text } of files) {
-      const target = spelt(path);
+    for (const { path, text } of files.filter(({ path }) => !leftOut.test(path))) {
+      const target = spelt(path.replace(/^migrations/, migrations));
       if (tree.exists(target)) throw new Error(`${target} exists. Remove it, or take another name.`);
-      tree.create(target, spelt(text));
+      tree.create(target, spelt(text).replaceAll("'#platform'", `'${platform}'`));
     }
     addToApplication(tree, feature);
     // Behind the list of the files, which is printed when all of them are written.
@@ -41,12 +53,12 @@ module.exports.feature = ({ name, path }) => {
 };
 
 /** @throws Error when something of the application has one of the names already */
-function checkPlace(tree, { plural, singular, table }) {
+function checkPlace(tree, { plural, singular, table }, migrations) {
   const folder = tree.getDir(`src/${plural}`);
   if (folder.subfiles.length + folder.subdirs.length > 0) {
     throw new Error(`src/${plural} exists. Remove it, or take another name.`);
   }
-  const maker = migrationsOf(tree).find((path) => createsTable(table).test(tree.readText(path)));
+  const maker = filesIn(tree, migrations).find((path) => createsTable(table).test(tree.readText(path)));
   if (maker !== undefined) throw new Error(`${maker} makes a table ${table} already. Take another name.`);
   if (!tree.exists(DOCUMENT)) return;
   const { paths, components } = tree.readJson(DOCUMENT);
@@ -63,8 +75,8 @@ function checkPlace(tree, { plural, singular, table }) {
   if (taken !== undefined) throw new Error(`${DOCUMENT} has ${taken} already. Take another name.`);
 }
 
-function migrationsOf(tree) {
-  return tree.getDir('migrations').subfiles.map((file) => `migrations/${file}`);
+function filesIn(tree, folder) {
+  return tree.getDir(folder).subfiles.map((file) => `${folder}/${file}`);
 }
 
 function createsTable(table) {
@@ -72,8 +84,8 @@ function createsTable(table) {
 }
 
 /** The time in ms for the name of a migration, behind all others. */
-function nextTime(tree) {
-  const times = migrationsOf(tree).map((path) => Number(/\/(\d{13})-/.exec(path)?.[1] ?? 0));
+function nextTime(tree, migrations) {
+  const times = filesIn(tree, migrations).map((path) => Number(/\/(\d{13})-/.exec(path)?.[1] ?? 0));
   return String(Math.max(Date.now(), ...times.map((time) => time + 1)));
 }
 
@@ -95,5 +107,15 @@ Next:
   npm test -- ${plural.padEnd(18)}its tests, on PostgreSQL and on the embedded engine
   npm run petstore -- migrate   makes its table; the embedded engine does so when the service starts
   npm run petstore -- keys create --client <client> --scopes ${plural}:read,${plural}:write
+`;
+}
+
+function nextStepsOfProject({ plural }) {
+  return `
+Next:
+  npm run build
+  npm test                      its tests, on the embedded engine
+The command migrate makes its table; the embedded engine does so when the service starts.
+Clients need keys with the scopes ${plural}:read and ${plural}:write, by the command keys create.
 `;
 }
