@@ -33,7 +33,7 @@ const NOT_EMBEDDED = endToEnd('platform/database-rights|api-keys/keys-commands|a
 const ANY_ENGINE = endToEnd(
   'api/(connections|cors|error-examples|exceptions|openapi|path-prefix|silent-connections)|api-keys/secret-scanning' +
     '|operation/(metrics|observability-aborted|shutdown|tracing)|ordinary-nest/' +
-    '|platform/(body-types|event-streams|extending|input|operation-names|other-transports|own-answers)' +
+    '|platform/(body-types|event-streams|extending|input|operation-names|other-transports|own-answers|products)' +
     '|platform/(request-body|request-in-log)|repository/',
 );
 const EMBEDDED_ONLY = endToEnd('platform/embedded');

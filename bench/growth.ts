@@ -42,7 +42,7 @@ export interface UpkeepReport {
  * @returns the secrets of the API keys
  */
 export async function grow(databaseUrl: string, keys: number, idempotencyRows: number): Promise<string[]> {
-  const secrets = Array.from({ length: keys }, () => createApiKey());
+  const secrets = Array.from({ length: keys }, () => createApiKey('pets_'));
   await withClient(databaseUrl, async (client) => {
     await client.query(
       `CREATE EXTENSION pg_stat_statements; SET synchronous_commit = off; SET maintenance_work_mem = '1GB'`,

@@ -2,6 +2,6 @@ export { isScope, Public, PUBLIC_METADATA, RequireScopes } from './src/access.de
 export { Deprecated, Stability } from './src/deprecation.decorators.js';
 export { DeprecationInterceptor } from './src/deprecation.interceptor.js';
 export { type Deprecation, DEPRECATION_SETTINGS } from './src/deprecation.js';
-export { operationRemoved, removalMessage, stabilityField } from './src/deprecation.js';
+export { operationRemoved, removalMessage } from './src/deprecation.js';
 export { IDEMPOTENT_METADATA, type Operation, OperationRegistry } from './src/operation-registry.js';
 export { refuseUnprotectedHandlers } from './src/other-transports.js';

@@ -6,7 +6,7 @@ export {
   type TypeOrmOptions,
   URI_VERSIONS,
 } from './src/application.js';
-export { Config, readSettings } from './src/config.js';
+export { Config, type Product, readSettings } from './src/config.js';
 export { loadEnvironmentFile } from './src/environment-file.js';
 export { nearestName } from './src/nearest-name.js';
 export {
@@ -22,4 +22,3 @@ export {
   WrongValue,
 } from './src/setting.js';
 export type { Environment, Setting, Settings, SettingsOf } from './src/setting.js';
-export { nameProduct, product, type Product } from './src/product.js';

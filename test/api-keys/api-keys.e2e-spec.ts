@@ -93,7 +93,7 @@ describe('one instance', () => {
     const startedAt = performance.now();
     let asked = 0;
     while (asked < 11_000) {
-      const batch = Array.from({ length: 500 }, createApiKey);
+      const batch = Array.from({ length: 500 }, () => createApiKey('pets_'));
       asked += batch.length;
       await Promise.all(
         batch.map(async (token) => {
@@ -113,7 +113,7 @@ describe('one instance', () => {
   test('503 unavailable: more unknown keys wait for the database than the limit', async () => {
     const verifier = app.nest.get(ApiKeyVerifier);
     const outcomes = await Promise.allSettled(
-      Array.from({ length: 2_500 }, async () => verifier.verify(createApiKey())),
+      Array.from({ length: 2_500 }, async () => verifier.verify(createApiKey('pets_'))),
     );
     const codes = outcomes.map(
       (outcome) => (outcome as { reason: { definition: { code: string } } }).reason.definition.code,
@@ -133,13 +133,14 @@ describe('one instance', () => {
     }
     await expect(keys.find('pets_')).rejects.toThrow("No API key has the id or prefix 'pets_'");
     await expect(keys.find('pets_*****')).rejects.toThrow('No API key has the id');
-    const unknown = createApiKey();
+    const unknown = createApiKey('pets_');
     const refusal: unknown = await keys.find(unknown).catch((error: unknown) => error);
     expect(String(refusal)).toContain(unknown.slice(0, 12));
     expect(String(refusal)).not.toContain(unknown.slice(0, 13));
     const prefix = `pets_${String(key.id).padStart(7, 'z')}`;
     const twice = `INSERT INTO api_key (client_id, prefix, hash, scopes) SELECT min(id), $2, $1, '{}' FROM client`;
-    for (const other of [createApiKey(), createApiKey()]) await app.sql(twice, [hashApiKey(other), prefix]);
+    for (const other of [createApiKey('pets_'), createApiKey('pets_')])
+      await app.sql(twice, [hashApiKey(other), prefix]);
     await expect(keys.find(prefix)).rejects.toThrow(`'${prefix}' means 2 API keys; name one by its id`);
   });
 
@@ -173,7 +174,7 @@ describe('one instance', () => {
 
 test('closing a tested application fails if its log contains a secret', async () => {
   const BOOTSTRAP_API_KEY = 'a-key-of-our-own-making';
-  for (const secret of [createApiKey(), BOOTSTRAP_API_KEY]) {
+  for (const secret of [createApiKey('pets_'), BOOTSTRAP_API_KEY]) {
     const app = await createTestApp({ settings: { BOOTSTRAP_API_KEY } });
     app.log.logger.info({ header: `Bearer ${secret}` }, 'careless');
     const failure: unknown = await app.close().catch((error: unknown) => error);

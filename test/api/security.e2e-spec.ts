@@ -83,9 +83,9 @@ test('errors inside reveal nothing; the log has their causes, and no value of a 
 });
 
 test('keys are found by their SHA-256: memory holds no token, so that no time depends on the characters of a key', async () => {
-  const almost = `${app.apiKey.slice(0, 43)}${createApiKey().slice(43)}`;
+  const almost = `${app.apiKey.slice(0, 43)}${createApiKey('pets_').slice(43)}`;
   await app.client.get('/v1/pets');
-  for (const apiKey of [almost, createApiKey(), 'an-unknown-key-of-another-form']) {
+  for (const apiKey of [almost, createApiKey('pets_'), 'an-unknown-key-of-another-form']) {
     expect((await app.client.get('/v1/pets', { apiKey })).status).toBe(401);
   }
   const { knownKeys } = app.nest.get<unknown>(ApiKeyVerifier) as Record<string, Map<string, unknown>>;

@@ -87,7 +87,7 @@ test('in an outage a known key is valid for seconds, then opens the metrics alon
   await allowConnections(false);
   // 400 shows that the key was accepted. The refusal needs no database.
   const refused = '/v1/pets?limit=0';
-  expect([await statusOf(refused, known), await statusOf(refused, createApiKey())]).toEqual([400, 503]);
+  expect([await statusOf(refused, known), await statusOf(refused, createApiKey('pets_'))]).toEqual([400, 503]);
   app.clock.travelTo(Date.now() + 3_600_000);
   expect(await Promise.all([known, other, unused].map((key) => statusOf('/metrics', key)))).toEqual([200, 403, 503]);
   expect(await statusOf(refused, known)).toBe(503);

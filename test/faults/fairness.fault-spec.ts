@@ -97,7 +97,7 @@ const FLOODS: Readonly<Record<string, Flood>> = {
   '1,500 connections with unknown keys': {
     connections: 1_500,
     head: GET('/v1/pets'),
-    heads: () => Array.from({ length: 10_000 }, () => GET('/v1/pets')(createApiKey())),
+    heads: () => Array.from({ length: 10_000 }, () => GET('/v1/pets')(createApiKey('pets_'))),
     isOneKeyEach: true,
     awaited: '401',
   },

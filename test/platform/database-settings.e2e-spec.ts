@@ -201,12 +201,12 @@ async function expectTransfer(app: TestApp, settings: Readonly<Record<string, st
   const dataSource = app.nest.get(DataSource);
   const lines: string[] = [];
   const write = (text: string): Promise<void> => Promise.resolve(void lines.push(text));
-  await exportDatabase(dataSource, 'test', engine === 'embedded', write);
+  await exportDatabase(dataSource, PET_STORE, engine === 'embedded', write);
   const target = await newDatabase();
   await set(target, settings);
   const imported = await openDatabase(readConfig(target.ownerSettings), MIGRATIONS);
   try {
-    await importDatabase(imported, Readable.from(lines.map((line) => Buffer.from(line))));
+    await importDatabase(imported, 'petstore', Readable.from(lines.map((line) => Buffer.from(line))));
     for (const table of ['pet', 'client', 'api_key', 'key_usage', 'idempotency_key']) {
       const read = `/* exact */ SELECT to_jsonb(t)::text AS row FROM ${table} t ORDER BY 1`;
       expect(await imported.query<unknown[]>(read)).toEqual(await dataSource.query<unknown[]>(read));

@@ -5,6 +5,7 @@ import type { DataSource } from 'typeorm';
 import { StartupError } from '#errors';
 import { migrate, type Migration, migrationStatus, revertLastMigration, schemaFault } from '#postgres';
 import { MIGRATIONS, readConfig } from '../support/config.js';
+import { PET_STORE } from '../../src/app.description.js';
 import { PetEntity } from '../../src/pets/pet.entity.js';
 import { dataSourceOptions, openCurrentDatabase, openDatabase } from '../../libs/postgres/src/data-source.js';
 import { createEmptyTestDatabase, createTestDatabase, engine, type TestDatabase } from '../support/database.js';
@@ -56,7 +57,7 @@ test('all migrations can be reverted, which leaves nothing, and applied again', 
   expect(await migrate(dataSource, (line) => lines.push(line))).toEqual(names);
   expect(lines).toEqual(names.map((name, index) => `${index + 1}/${names.length} ${name}`));
   expect((await migrationStatus(dataSource)).every(({ appliedAt }) => appliedAt instanceof Date)).toBe(true);
-  expect(schemaFault(await migrationStatus(dataSource))).toBeUndefined();
+  expect(schemaFault(await migrationStatus(dataSource), PET_STORE.product)).toBeUndefined();
 });
 
 test('entities and migrations describe the same schema', async () => {
@@ -113,7 +114,7 @@ test('a newer schema is accepted unless an unknown migration is declared incompa
   await dataSource.destroy();
   const message =
     'The database schema is newer than this version and not backward compatible: it has DropName4102444800001. ' +
-    'Start the version that applied it, or revert with that version: npm run petstore -- migrate:revert';
+    'Start the version that applied it, or revert with its command migrate:revert';
   for (const migrateOnStart of ['true', 'false']) {
     await expect(start(migrateOnStart)).rejects.toMatchObject({ name: StartupError.name, message });
   }
@@ -129,7 +130,7 @@ test('a migration without backwardCompatible is refused before any migration is 
       'Add to its class: readonly backwardCompatible = true (or false). See docs/operating.md.',
   });
   dataSource.migrations.splice(-2);
-  expect(schemaFault(await migrationStatus(dataSource))).toBeUndefined();
+  expect(schemaFault(await migrationStatus(dataSource), PET_STORE.product)).toBeUndefined();
 });
 
 test.each([

@@ -6,6 +6,7 @@ import { migrate, openDatabase } from '#postgres';
 import { MIGRATIONS, readConfig } from '../support/config.js';
 import { exportDatabase } from '../../libs/transfer/src/export.js';
 import { importDatabase } from '../../libs/transfer/src/import.js';
+import { PET_STORE } from '../../src/app.description.js';
 import { createTestApp } from '../support/app.js';
 import { administerTestDatabase, createTestDatabase, engine, type TestDatabase } from '../support/database.js';
 
@@ -14,6 +15,8 @@ import { administerTestDatabase, createTestDatabase, engine, type TestDatabase }
  */
 
 import.meta.jest.setTimeout(60_000);
+
+const SERVICE = { ...PET_STORE, release: '1.0.0' };
 
 /** Tables of a feature, with all kinds of columns and constraints. */
 const FEATURE = [
@@ -106,7 +109,7 @@ afterAll(async () => {
 
 async function exported(dataSource: DataSource): Promise<Buffer> {
   const pieces: string[] = [];
-  await exportDatabase(dataSource, '1.0.0', false, (text) => Promise.resolve(void pieces.push(text)));
+  await exportDatabase(dataSource, SERVICE, false, (text) => Promise.resolve(void pieces.push(text)));
   return Buffer.from(pieces.join(''));
 }
 
@@ -117,7 +120,8 @@ async function* stream(bytes: Buffer): AsyncGenerator<Buffer> {
   }
 }
 
-const imported = (dataSource: DataSource, bytes: Buffer): Promise<unknown> => importDatabase(dataSource, stream(bytes));
+const imported = (dataSource: DataSource, bytes: Buffer): Promise<unknown> =>
+  importDatabase(dataSource, 'petstore', stream(bytes));
 
 async function emptyTarget(): Promise<void> {
   const tables = await target.query<{ name: string }[]>(TABLES);
@@ -267,7 +271,7 @@ test.each(['x', '\0'])(
     async function* pieces(): AsyncGenerator<Buffer> {
       for (let index = 0; index < 16_384; index++) yield Promise.resolve(Buffer.alloc(1_024, character));
     }
-    await expect(importDatabase(target, pieces())).rejects.toThrow(/: it does not begin/);
+    await expect(importDatabase(target, 'petstore', pieces())).rejects.toThrow(/: it does not begin/);
   },
   20_000,
 );
@@ -297,7 +301,7 @@ test('an export shows one moment of the database, and the service serves request
   const answers: number[] = [];
   const pieces: string[] = [];
   const sharesConnection = engine === 'embedded';
-  await exportDatabase(app.nest.get(DataSource), '1.0.0', sharesConnection, async (text) => {
+  await exportDatabase(app.nest.get(DataSource), SERVICE, sharesConnection, async (text) => {
     pieces.push(text);
     answers.push((await app.client.post('/v1/pets', { name: 'late', categoryId: 1 })).status);
     await app.sql(`UPDATE pet SET name = 'changed' WHERE category_id = 1999`);
@@ -318,7 +322,7 @@ test('an export whose file fails leaves neither a transaction nor cursors', asyn
   await app.sql(`INSERT INTO pet (name, category_id) SELECT 'Rex', n FROM generate_series(1, 2000) n`);
   for (const sharesConnection of engine === 'embedded' ? [true, false] : [false]) {
     let written = 0;
-    const failing = exportDatabase(app.nest.get(DataSource), '1.0.0', sharesConnection, () =>
+    const failing = exportDatabase(app.nest.get(DataSource), SERVICE, sharesConnection, () =>
       (written += 1) > 2 ? Promise.reject(new Error('full')) : Promise.resolve(),
     );
     await expect(failing).rejects.toThrow('full');

@@ -33,7 +33,7 @@ export class Traffic {
     ['a body that is no JSON', 1, [400], () => ({ method: 'POST', path: '/v1/pets', body: '{"name":' })],
     ['a pet without a name', 1, [400], () => ({ method: 'POST', path: '/v1/pets', body: '{"categoryId":7}' })],
     ['no key', 1, [401], () => get('/v1/pets', { authorization: '' })],
-    ['an unknown key', 3, [401], () => get('/v1/pets', { authorization: `Bearer ${createApiKey()}` })],
+    ['an unknown key', 3, [401], () => get('/v1/pets', { authorization: `Bearer ${createApiKey('pets_')}` })],
     ['an unknown pet', 2, [404], () => get(`/v1/pets/${2n ** 62n + BigInt(random(1_000_000))}`)],
     ['an unknown path', 1, [404], () => get(`/v1/toys/${random(1_000_000)}`)],
     ['a page', 1, [200], () => get(pick(['/docs', '/docs/deprecations', '/openapi.json', '/openapi.yaml']))],

@@ -4,7 +4,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import pg from 'pg';
 import { hangUp } from '#internals';
 import type { PostgresConfig } from '#postgres';
-import { Config, product } from '#settings';
+import { Config } from '#settings';
 import { ApiKeyVerifier, KEY_TIME_TO_LIVE_MS } from './api-key.verifier.js';
 
 /** A trigger of the schema notifies this channel of each changed key. */
@@ -71,7 +71,7 @@ export class ApiKeyChanges implements OnApplicationBootstrap, OnApplicationShutd
       connectionTimeoutMillis: this.config.acquireTimeoutMs,
       query_timeout: HEARTBEAT_MS,
       keepAlive: true,
-      application_name: `${product().name} key changes`,
+      application_name: `${this.config.product.name} key changes`,
     });
     this.connection = connection;
     const broken = new AbortController();

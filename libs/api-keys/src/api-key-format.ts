@@ -1,6 +1,5 @@
 import { createHash, randomBytes } from 'node:crypto';
 import { crc32 } from 'node:zlib';
-import { product } from '#settings';
 
 /*
  * A key is the prefix, 43 base62 characters with 256 random bits, and 6 base62 characters with the CRC-32 of everything
@@ -18,18 +17,14 @@ const DISPLAYED_LENGTH = 12;
 /** Length of the shortest key, a BOOTSTRAP_API_KEY. */
 const MIN_KEY_LENGTH = 20;
 
-/** Whether a text has the form of the keys that this service makes, whatever its checksum. */
-function looksLikeApiKey(text: string): boolean {
-  return new RegExp(`^${wholeKey()}$`).test(text);
-}
-
-function wholeKey(): string {
-  return `${product().apiKeyPrefix}[0-9A-Za-z]{${SECRET_LENGTH + CHECKSUM_LENGTH}}`;
+/** The pattern of the keys that a service makes, whatever their checksums. */
+function wholeKey(apiKeyPrefix: string): string {
+  return `${apiKeyPrefix}[0-9A-Za-z]{${SECRET_LENGTH + CHECKSUM_LENGTH}}`;
 }
 
 /** The different texts with the form of a key of this service, whatever their checksums. */
-export function keysIn(text: string): string[] {
-  return [...new Set(text.match(new RegExp(`(?<![0-9A-Za-z_])${wholeKey()}(?![0-9A-Za-z_])`, 'g')))];
+export function keysIn(text: string, apiKeyPrefix: string): string[] {
+  return [...new Set(text.match(new RegExp(`(?<![0-9A-Za-z_])${wholeKey(apiKeyPrefix)}(?![0-9A-Za-z_])`, 'g')))];
 }
 
 /** A text without what is copied with a key: quotes, white space, `Bearer` before it, the ellipsis of `keys list` after it. */
@@ -40,8 +35,7 @@ export function withoutWrapping(text: string): string {
 }
 
 /** Whether a text may be the beginning of a key, and is no whole key: it is too short for one, or for one of this service. */
-export function isBeginning(text: string): boolean {
-  const { apiKeyPrefix } = product();
+export function isBeginning(text: string, apiKeyPrefix: string): boolean {
   const rest = text.startsWith(apiKeyPrefix) ? text.slice(apiKeyPrefix.length) : undefined;
   const isOurs = rest !== undefined && /^[0-9A-Za-z]*$/.test(rest) && rest.length < SECRET_LENGTH + CHECKSUM_LENGTH;
   return text.length < MIN_KEY_LENGTH || isOurs;
@@ -53,15 +47,16 @@ export class ApiKeyRequestError extends Error {
 }
 
 /** Makes a key from 256 random bits. The key is a secret: show it once, store only its hash. */
-export function createApiKey(): string {
+export function createApiKey(apiKeyPrefix: string): string {
   const random = BigInt(`0x${randomBytes(SECRET_BYTES).toString('hex')}`);
-  const unsigned = product().apiKeyPrefix + base62(random, SECRET_LENGTH);
+  const unsigned = apiKeyPrefix + base62(random, SECRET_LENGTH);
   return unsigned + checksum(unsigned);
 }
 
 /** Whether a text has the form of a key of this service, but the wrong checksum. */
-export function hasWrongChecksum(token: string): boolean {
-  return looksLikeApiKey(token) && token.slice(-CHECKSUM_LENGTH) !== checksum(token.slice(0, -CHECKSUM_LENGTH));
+export function hasWrongChecksum(token: string, apiKeyPrefix: string): boolean {
+  const looksLikeKey = new RegExp(`^${wholeKey(apiKeyPrefix)}$`).test(token);
+  return looksLikeKey && token.slice(-CHECKSUM_LENGTH) !== checksum(token.slice(0, -CHECKSUM_LENGTH));
 }
 
 /**

@@ -4,7 +4,7 @@ import { ApiError, INSUFFICIENT_SCOPE, MISSING_API_KEY, toApiError } from '#erro
 import { countHeader } from '#http';
 import { operationRemoved, type Operation, OperationRegistry } from '#operations';
 import { Clock } from '#runtime';
-import { product } from '#settings';
+import { Config } from '#settings';
 import { ApiKeyVerifier, bearerTokenOf } from './api-key.verifier.js';
 import { Authenticators } from './authenticator.js';
 import { REQUEST_STEPS, type RequestStep } from './request-step.js';
@@ -28,6 +28,7 @@ export class ApiKeyGuard implements CanActivate {
     private readonly authenticators: Authenticators,
     private readonly verifier: ApiKeyVerifier,
     @Inject(REQUEST_STEPS) private readonly steps: readonly RequestStep[],
+    private readonly config: Config,
   ) {}
 
   canActivate(execution: ExecutionContext): boolean | Promise<boolean> {
@@ -45,7 +46,11 @@ export class ApiKeyGuard implements CanActivate {
     }
     const authorizations = countHeader(request, 'authorization');
     const token = authorizations === 1 ? bearerTokenOf(request) : undefined;
-    if (this.authenticators.all.length === 0 || authorizations > 1 || token?.startsWith(product().apiKeyPrefix)) {
+    if (
+      this.authenticators.all.length === 0 ||
+      authorizations > 1 ||
+      token?.startsWith(this.config.product.apiKeyPrefix)
+    ) {
       return this.admitKey(request, operation, token);
     }
     return this.admitCaller(request, operation, token);
@@ -75,7 +80,7 @@ export class ApiKeyGuard implements CanActivate {
 
   private admit(request: Request, operation: Operation, key: StoredApiKey): boolean | Promise<boolean> {
     const { context } = request;
-    const refusal = refusalOf(operation, key, context.now);
+    const refusal = this.refusalOf(operation, key, context.now);
     context.client = key.client.name;
     context.clientId = key.client.id;
     let admitted: unknown;
@@ -89,14 +94,14 @@ export class ApiKeyGuard implements CanActivate {
     if (refusal !== undefined) throw refusal;
     return true;
   }
-}
 
-function refusalOf(operation: Operation, { scopes, prefix }: StoredApiKey, now: number): ApiError | undefined {
-  const missing = operation.scopes.filter((scope) => !scopes.includes(scope));
-  if (missing.length === 0) return now < operation.removedAt ? undefined : operationRemoved(operation);
-  const subject = prefix === NO_KEY ? 'client' : 'API key';
-  const required = operation.scopes.join(' ');
-  return new ApiError(INSUFFICIENT_SCOPE, `The ${subject} lacks the scope ${missing.join(', ')}.`, {
-    'WWW-Authenticate': `Bearer realm="${product().name}", error="insufficient_scope", scope="${required}"`,
-  });
+  private refusalOf(operation: Operation, { scopes, prefix }: StoredApiKey, now: number): ApiError | undefined {
+    const missing = operation.scopes.filter((scope) => !scopes.includes(scope));
+    if (missing.length === 0) return now < operation.removedAt ? undefined : operationRemoved(operation);
+    const subject = prefix === NO_KEY ? 'client' : 'API key';
+    const required = operation.scopes.join(' ');
+    return new ApiError(INSUFFICIENT_SCOPE, `The ${subject} lacks the scope ${missing.join(', ')}.`, {
+      'WWW-Authenticate': `${this.verifier.realm}, error="insufficient_scope", scope="${required}"`,
+    });
+  }
 }

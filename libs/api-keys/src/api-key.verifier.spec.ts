@@ -7,8 +7,10 @@ import { createApiKey, hashApiKey } from './api-key-format.js';
 import { ApiKeyVerifier } from './api-key.verifier.js';
 import type { StoredApiKey } from './stored-api-key.js';
 
+const CONFIG = { product: { name: 'orders', command: 'orders', apiKeyPrefix: 'orders_' } };
+
 test('a look-up that is older than a change of its key answers its own callers, and is neither cached nor shared', async () => {
-  const secret = createApiKey();
+  const secret = createApiKey(CONFIG.product.apiKeyPrefix);
   const row = (revokedAt: string | null): unknown[] => {
     const hash = hashApiKey(secret).toString('base64');
     return ['1', '1', 'client', 'orders_', '[]', '0', null, revokedAt, null, null, null, null, hash];
@@ -16,7 +18,7 @@ test('a look-up that is older than a change of its key answers its own callers, 
   let stored = row(null);
   const queries: (() => void)[] = [];
   const readPrimary = (): Promise<unknown> => new Promise((resolve) => queries.push(() => resolve([stored])));
-  const verifier = new ApiKeyVerifier({ readPrimary } as unknown as Database, new Clock());
+  const verifier = new ApiKeyVerifier({ readPrimary } as unknown as Database, new Clock(), CONFIG);
   const nextQuery = async (): Promise<void> => {
     while (queries.length === 0) await new Promise((next) => setTimeout(next, 1));
     (queries.shift() as () => void)();
@@ -49,12 +51,13 @@ test.each([
   '401 %p and an ERROR in the log: the end or revocation of a key cannot be read: %p, %p',
   async (definition, expiresAt, revokedAt) => {
     const error = jest.spyOn(Logger.prototype, 'error').mockReturnValue(undefined);
-    const secret = createApiKey();
+    const secret = createApiKey(CONFIG.product.apiKeyPrefix);
     const hash = hashApiKey(secret).toString('base64');
     const row = ['7', '1', 'client', 'orders_', '[]', '0', expiresAt, revokedAt, null, null, null, null, hash];
     const verifier = new ApiKeyVerifier(
       { readPrimary: () => Promise.resolve([row]) } as unknown as Database,
       new Clock(),
+      CONFIG,
     );
     await expect(verifier.verify(secret)).rejects.toMatchObject({ definition });
     // From memory: refused again, and reported once.
@@ -64,7 +67,7 @@ test.each([
   },
 );
 test('a key that was valid before waits for no look-up of tokens that were not, of which one query has few', async () => {
-  const secret = createApiKey();
+  const secret = createApiKey(CONFIG.product.apiKeyPrefix);
   const hash = hashApiKey(secret).toString('base64');
   const row = ['1', '1', 'client', 'orders_', '[]', '0', null, null, null, null, null, null, hash];
   const queries: number[] = [];
@@ -74,7 +77,7 @@ test('a key that was valid before waits for no look-up of tokens that were not, 
     // Others get no response.
     return isAsked ? Promise.resolve([row]) : new Promise(() => undefined);
   };
-  const verifier = new ApiKeyVerifier({ readPrimary } as unknown as Database, new Clock());
+  const verifier = new ApiKeyVerifier({ readPrimary } as unknown as Database, new Clock(), CONFIG);
   expect(verifier.knownClient(secret)).toBeUndefined();
   await verifier.verify(secret);
   expect(verifier.knownClient(secret)).toBe(1n);
@@ -83,7 +86,9 @@ test('a key that was valid before waits for no look-up of tokens that were not, 
   expect(verifier.knownClient(secret)).toBe(1n);
   // But not as a key: it may be the one that was revoked.
   expect(verifier.lastKnown(secret)).toBeUndefined();
-  const unknown = Array.from({ length: 100 }, () => Promise.resolve(verifier.verify(createApiKey())));
+  const unknown = Array.from({ length: 100 }, () =>
+    Promise.resolve(verifier.verify(createApiKey(CONFIG.product.apiKeyPrefix))),
+  );
   unknown.forEach((refused) => void refused.catch(() => undefined));
   expect(await verifier.verify(secret)).toMatchObject({ id: 1n });
   while (queries.length < 3) await new Promise((next) => setTimeout(next, 1));

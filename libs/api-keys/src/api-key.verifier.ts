@@ -1,11 +1,11 @@
-import { Injectable, Logger } from '@nestjs/common';
+import { Inject, Injectable, Logger } from '@nestjs/common';
 import type { Request } from 'express';
 import { hash } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { ApiError, type ErrorDefinition, EXPIRED_API_KEY, INVALID_API_KEY, REVOKED_API_KEY } from '#errors';
 import { Batches, type BatchLimits, Database, isCancelled, type Statement, unavailable } from '#postgres';
 import { Clock } from '#runtime';
-import { product } from '#settings';
+import { Config } from '#settings';
 import { hasWrongChecksum } from './api-key-format.js';
 import { KEY_COLUMNS, type KeyRow, type StoredApiKey, toStoredApiKey } from './stored-api-key.js';
 
@@ -71,11 +71,16 @@ export class ApiKeyVerifier {
   /** Number of changes of keys that this process has noticed. */
   private changes = 0;
   private readonly log = new Logger(ApiKeyVerifier.name);
+  /** The beginning of each challenge. */
+  readonly realm: string;
 
   constructor(
     private readonly database: Database,
     private readonly clock: Clock,
-  ) {}
+    @Inject(Config) private readonly config: Pick<Config, 'product'>,
+  ) {
+    this.realm = `Bearer realm="${config.product.name}"`;
+  }
 
   /**
    * The key of a bearer token; a promise only when the database must be queried.
@@ -84,15 +89,15 @@ export class ApiKeyVerifier {
    * database is unreachable or slow, or a thousand others wait to be looked up
    */
   verify(token: string, now = this.clock.now()): StoredApiKey | Promise<StoredApiKey> {
-    if (token.length > MAX_KEY_LENGTH) throw invalidToken(INVALID_API_KEY);
+    if (token.length > MAX_KEY_LENGTH) throw this.invalidToken(INVALID_API_KEY);
     const hashed = hash('sha256', token, 'base64');
     const known = this.cachedKey(hashed, now);
-    if (known !== undefined) return usableKey(known, now);
+    if (known !== undefined) return this.usableKey(known, now);
     // A wrong checksum means a typing error or a guess, so it costs no query.
-    if (hasWrongChecksum(token)) throw invalidToken(INVALID_API_KEY);
+    if (hasWrongChecksum(token, this.config.product.apiKeyPrefix)) throw this.invalidToken(INVALID_API_KEY);
     return this.lookUp(hashed).then((key) => {
-      if (key === undefined) throw invalidToken(INVALID_API_KEY);
-      return usableKey(key, this.clock.now());
+      if (key === undefined) throw this.invalidToken(INVALID_API_KEY);
+      return this.usableKey(key, this.clock.now());
     });
   }
 
@@ -105,7 +110,7 @@ export class ApiKeyVerifier {
   lastKnown(token: string): StoredApiKey | undefined {
     const known = this.knownKeys.get(hash('sha256', token, 'base64'));
     // Not after a change of any key: it may have been revoked.
-    return known?.changes === this.changes ? usableKey(known.key, this.clock.now()) : undefined;
+    return known?.changes === this.changes ? this.usableKey(known.key, this.clock.now()) : undefined;
   }
 
   /** The client of a key in memory, whether or not the key is still valid: only for its share of this process. */
@@ -116,7 +121,7 @@ export class ApiKeyVerifier {
   /** The key with a hash in base64; undefined if there is none. Throws as `verify` does. */
   async find(hashed: string): Promise<StoredApiKey | undefined> {
     const key = this.cachedKey(hashed, this.clock.now()) ?? (await this.lookUp(hashed));
-    return key && usableKey(key, this.clock.now());
+    return key && this.usableKey(key, this.clock.now());
   }
 
   private cachedKey(hashed: string, now: number): StoredApiKey | undefined {
@@ -183,24 +188,24 @@ export class ApiKeyVerifier {
     const [oldest] = this.knownKeys.keys();
     this.knownKeys.delete(oldest as string);
   }
+
+  private usableKey(key: StoredApiKey, now: number): StoredApiKey {
+    if (key.revokedAt !== null) throw this.invalidToken(REVOKED_API_KEY);
+    // Not `<= now`: an invalid Date must refuse the key.
+    if (key.expiresAt !== null && !(key.expiresAt.getTime() > now)) throw this.invalidToken(EXPIRED_API_KEY);
+    return key;
+  }
+
+  private invalidToken(definition: ErrorDefinition): ApiError {
+    const { message } = definition;
+    const description = message.replace(/\.$/, '');
+    return new ApiError(definition, message, {
+      'WWW-Authenticate': `${this.realm}, error="invalid_token", error_description="${description}"`,
+    });
+  }
 }
 
 /** Entries from the future are not fresh: setting the clock back must not prolong them. */
 function isFresh(checkedAt: number, now: number): boolean {
   return now >= checkedAt && now - checkedAt < KEY_TIME_TO_LIVE_MS;
-}
-
-function usableKey(key: StoredApiKey, now: number): StoredApiKey {
-  if (key.revokedAt !== null) throw invalidToken(REVOKED_API_KEY);
-  // Not `<= now`: an invalid Date must refuse the key.
-  if (key.expiresAt !== null && !(key.expiresAt.getTime() > now)) throw invalidToken(EXPIRED_API_KEY);
-  return key;
-}
-
-function invalidToken(definition: ErrorDefinition): ApiError {
-  const { message } = definition;
-  const description = message.replace(/\.$/, '');
-  return new ApiError(definition, message, {
-    'WWW-Authenticate': `Bearer realm="${product().name}", error="invalid_token", error_description="${description}"`,
-  });
 }

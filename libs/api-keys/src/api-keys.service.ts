@@ -134,7 +134,7 @@ export class ApiKeysService {
         `'${wrongScope}' is no scope; a scope looks like ${this.application.defaultScopes[0]}`,
       );
     }
-    const secret = createApiKey();
+    const secret = createApiKey(this.application.product.apiKeyPrefix);
     const [row] = await this.insert(client, secret, [...new Set(scopes)], expiresAt);
     return { key: toStoredApiKey(row as KeyRow), secret };
   }
@@ -171,20 +171,21 @@ export class ApiKeysService {
    * @throws ApiKeyRequestError also for several whole keys, and for a whole key with a wrong checksum
    */
   async resolve(reference: string): Promise<{ key: StoredApiKey; compared?: number }> {
-    const [whole, ...otherKeys] = keysIn(reference);
+    const { apiKeyPrefix } = this.application.product;
+    const [whole, ...otherKeys] = keysIn(reference, apiKeyPrefix);
     if (otherKeys.length > 0) {
       throw new ApiKeyRequestError(`The text has ${otherKeys.length + 1} API keys. Name one at a time`);
     }
     const text = whole ?? withoutWrapping(reference);
     // A message must not repeat a whole secret.
     const named = text.length > MAX_SHOWN_LENGTH ? `${displayedPrefix(text)}…` : printable(text);
-    if (hasWrongChecksum(text)) {
+    if (hasWrongChecksum(text, apiKeyPrefix)) {
       throw new ApiKeyRequestError(
         `'${named}' has the length of a whole API key and a wrong checksum: a typing error? ` +
           `Copy it again, or name the key by its first characters alone: ${displayedPrefix(text)}`,
       );
     }
-    const beginning = isBeginning(text) ? text : null;
+    const beginning = isBeginning(text, apiKeyPrefix) ? text : null;
     const values = [text, hashApiKey(text), beginning];
     // PostgreSQL cannot compare a text with U+0000, and no key has one.
     const rows = text.includes('\0')
@@ -216,7 +217,7 @@ export class ApiKeysService {
     const { id, prefix, createdAt, expiresAt } = await this.find(reference);
     if (prefix === NO_KEY) throw new ApiKeyRequestError(`'${id}' is no API key: its client calls in another way`);
     const now = this.clock.now();
-    const secret = createApiKey();
+    const secret = createApiKey(this.application.product.apiKeyPrefix);
     const expiry = expiresAt && endOf(now, createdAt, expiresAt);
     const secretParts = [displayedPrefix(secret), hashApiKey(secret)];
     const values = [id, ...secretParts, new Date(now), expiry, new Date(now + overlap)];
@@ -262,7 +263,7 @@ export class ApiKeysService {
    * @throws StartupError when the key has the form of this service's keys and a wrong checksum
    */
   async ensureBootstrapKey(secret: string): Promise<void> {
-    if (hasWrongChecksum(secret)) {
+    if (hasWrongChecksum(secret, this.application.product.apiKeyPrefix)) {
       throw new StartupError(
         'BOOTSTRAP_API_KEY looks like a key of this service, but its checksum is wrong: a typing error?',
       );

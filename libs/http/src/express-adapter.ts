@@ -157,7 +157,7 @@ export class PlatformExpressAdapter extends ExpressAdapter {
     const { server, serve } = createHttpServer(app, this.config);
     this.connections = new Connections(server, serve, this.config, this.turns, this.clientOf);
     this.drain = new Drain(server, this.connections, this.config);
-    this.replies = new Replies(this.inFlight, this.drain);
+    this.replies = new Replies(this.inFlight, this.drain, `Bearer realm="${this.config.product.name}"`);
     this.httpServer = server;
 
     answerParserErrors(server, this.connections, {

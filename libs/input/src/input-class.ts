@@ -1,9 +1,9 @@
 import { applyDecorators, type Type } from '@nestjs/common';
-import { ApiProperty, type ApiPropertyOptions, DECORATORS } from '@nestjs/swagger';
+import { ApiProperty, type ApiPropertyOptions } from '@nestjs/swagger';
 import { Transform, type TransformFnParams } from 'class-transformer';
 import { getMetadataStorage, ValidateBy } from 'class-validator';
 import { hasTransformersBeside, sentNameOf } from '#internals';
-import { writeByDeclaration } from '#json';
+import { DECLARED } from '#json';
 
 /** In place of an object whose members are known to be converted. */
 const CONVERTED = Object.freeze({});
@@ -87,19 +87,10 @@ export function checkedProperty(
     applyDecorators(
       ApiProperty({ ...rule.schema, ...described, required, ...(nullable && { nullable }) } as ApiPropertyOptions),
       Transform(convert),
-      ValidateBy({ name: 'checkedProperty', validator }, { context: property }),
+      ValidateBy({ name: DECLARED, validator }, { context: property }),
     )(prototype, key);
   };
 }
-
-// Responses: an instance of a class with a decorator of ours has the members that the document has.
-writeByDeclaration((prototype) => {
-  const rules = getMetadataStorage().getTargetValidationMetadatas(prototype.constructor, '', true, false);
-  if (!rules.some(({ context }) => context instanceof CheckedProperty)) return undefined;
-  // @nestjs/swagger puts a colon before each name.
-  const names = Reflect.getMetadata(DECORATORS.API_MODEL_PROPERTIES_ARRAY, prototype) as readonly string[];
-  return names.map((name) => name.slice(1));
-});
 
 /** A class that a handler declares for its input. */
 export interface InputClass {

@@ -1,10 +1,13 @@
+import { DECORATORS } from '@nestjs/swagger';
+import { getMetadataStorage } from 'class-validator';
+
 /**
  * The JSON text (RFC 8259) of a value, by the rules of `JSON.stringify` without indentation, except that a bigint is
  * written as a number with all its digits. So `toJSON` is honoured (dates), undefined, functions and symbols are left
  * out of objects and null in arrays, NaN and the infinities are null, and an unpaired surrogate is escaped. But boxed
  * primitives (`new Number(1)`) are written as objects.
  *
- * An instance of a class that declares its members (`writeByDeclaration`) is written with exactly these, in their order.
+ * An instance of a class that declares its members (`DECLARED`) is written with exactly these, in their order.
  *
  * @throws TypeError when the value has no JSON text at all, as undefined
  * @throws RangeError when the value contains itself
@@ -49,15 +52,17 @@ type Writer = (object: Members) => string;
 
 /** By prototype; null for classes that declare no members. */
 const writers = new WeakMap<object, Writer | null>();
-let declaredMembers: (prototype: object) => readonly string[] | undefined = () => undefined;
 
-/**
- * Sets how the members that a class declares are found.
- *
- * @param find returns their names in order, or undefined for a class that declares none. Called once for each class.
- */
-export function writeByDeclaration(find: typeof declaredMembers): void {
-  declaredMembers = find;
+/** The name of the rule of class-validator at a member of a class that declares its members. */
+export const DECLARED = 'checkedProperty';
+
+/** The names of the members that a class declares, as the document has them; undefined if it declares none. */
+function declaredMembers(prototype: object): readonly string[] | undefined {
+  const rules = getMetadataStorage().getTargetValidationMetadatas(prototype.constructor, '', true, false);
+  if (!rules.some(({ name }) => name === DECLARED)) return undefined;
+  // @nestjs/swagger puts a colon before each name.
+  const names = Reflect.getMetadata(DECORATORS.API_MODEL_PROPERTIES_ARRAY, prototype) as readonly string[];
+  return names.map((name) => name.slice(1));
 }
 
 /** Whether an object is an instance of a class that declares its members. */

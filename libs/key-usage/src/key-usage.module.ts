@@ -23,13 +23,13 @@ export class KeyUsageRetention extends BackgroundRemoval {
  */
 @Module({ providers: [KeyUsage, KeyUsageRetention], exports: [KeyUsage] })
 export class KeyUsageModule {
-  constructor({ registry }: Metrics, keyUsage: KeyUsage) {
-    registerMetric(Counter, registry, {
+  constructor(metrics: Metrics, keyUsage: KeyUsage) {
+    registerMetric(Counter, metrics, {
       name: 'key_usage_write_failures_total',
       help: 'Writes of the usage of API keys that failed. Their counts wait for the next write.',
       read: () => keyUsage.failedWrites,
     });
-    registerMetric(Counter, registry, {
+    registerMetric(Counter, metrics, {
       name: 'key_usage_uncounted_calls_total',
       help: 'Calls that may be missing in the usage of API keys: too many counts waited, or a write was not confirmed.',
       read: () => keyUsage.uncountedCalls,

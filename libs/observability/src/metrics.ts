@@ -1,6 +1,6 @@
-import { Injectable, type OnApplicationShutdown } from '@nestjs/common';
+import { Inject, Injectable, type OnApplicationShutdown } from '@nestjs/common';
 import { type Aggregator, collectDefaultMetrics, Counter, Gauge, Histogram, Registry } from 'prom-client';
-import { product } from '#settings';
+import { Config } from '#settings';
 import { droppedLogLines } from './logger.js';
 
 interface RequestLabels {
@@ -21,7 +21,7 @@ export class Metrics implements OnApplicationShutdown {
   private readonly observations: [labels: RequestLabels, seconds: number][] = [];
 
   readonly requestDurations = new Histogram({
-    name: nameOf('http_request_duration_seconds'),
+    name: this.nameOf('http_request_duration_seconds'),
     help: 'Time from the header section of a request to the end of its response. operation is empty where no route matched. status is aborted where the response was not sent completely.',
     labelNames: ['operation', 'method', 'status'] as const,
     buckets: [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10],
@@ -30,19 +30,19 @@ export class Metrics implements OnApplicationShutdown {
   });
 
   readonly unavailable = new Counter({
-    name: nameOf('http_unavailable_total'),
+    name: this.nameOf('http_unavailable_total'),
     help: 'Responses 503, and 500 took_too_long, by operation and cause, which docs/operating.md describes. operation is empty where the request was refused before its route was known.',
     labelNames: ['operation', 'cause'] as const,
     registers: [this.registry],
   });
 
-  constructor() {
+  constructor(@Inject(Config) private readonly config: Pick<Config, 'product'>) {
     collectDefaultMetrics({ register: this.registry });
     // These gauges have the suffix of counters, which promtool refuses, and repeat the sums of those without it.
     for (const kind of ['handles', 'requests', 'resources']) {
       this.registry.removeSingleMetric(`nodejs_active_${kind}_total`);
     }
-    registerMetric(Counter, this.registry, {
+    registerMetric(Counter, this, {
       name: 'log_lines_dropped_total',
       help: 'Lines of the log that were dropped, because nobody read them in time or they could not be written.',
       read: droppedLogLines,
@@ -58,16 +58,17 @@ export class Metrics implements OnApplicationShutdown {
     for (const [labels, seconds] of this.observations.splice(0)) this.requestDurations.observe(labels, seconds);
   }
 
+  /** @internal */
+  nameOf(metric: string): string {
+    return `${this.config.product.name}_${metric}`;
+  }
+
   onApplicationShutdown(): void {
     this.registry.clear();
   }
 }
 
 type Values = number | Iterable<readonly [labels: Record<string, string>, value: number]>;
-
-function nameOf(metric: string): string {
-  return `${product().name}_${metric}`;
-}
 
 /** A metric whose values are kept elsewhere, and read at each scrape, so that requests have no extra cost. */
 interface ReadMetric {
@@ -82,13 +83,13 @@ interface ReadMetric {
 
 export function registerMetric(
   Metric: typeof Counter | typeof Gauge,
-  registry: Registry,
+  metrics: Metrics,
   { name, read, ...metric }: ReadMetric,
 ): void {
   new Metric({
     ...metric,
-    name: nameOf(name),
-    registers: [registry],
+    name: metrics.nameOf(name),
+    registers: [metrics.registry],
     collect() {
       this.reset();
       const values = read();

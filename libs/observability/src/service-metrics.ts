@@ -1,6 +1,6 @@
 import { Inject, Injectable } from '@nestjs/common';
 import { HttpAdapterHost } from '@nestjs/core';
-import { Counter, Gauge, type Registry } from 'prom-client';
+import { Counter, Gauge } from 'prom-client';
 import type { HttpConfig, PlatformExpressAdapter } from '#http';
 import { Database } from '#postgres';
 import { Application, Config } from '#settings';
@@ -9,61 +9,61 @@ import { Metrics, registerMetric } from './metrics.js';
 @Injectable()
 export class ServiceMetrics {
   constructor(
-    { registry }: Metrics,
+    metrics: Metrics,
     @Inject(Config) config: HttpConfig,
     application: Application,
     adapterHost: HttpAdapterHost<PlatformExpressAdapter>,
     database: Database,
   ) {
     const build = { version: application.release, node_version: process.version };
-    registerMetric(Gauge, registry, {
+    registerMetric(Gauge, metrics, {
       name: 'build_info',
       help: 'Always 1, with the version of the service and of Node.js as labels.',
       labelNames: ['version', 'node_version'],
       aggregator: 'max',
       read: () => [[build, 1]],
     });
-    observeServer(() => adapterHost.httpAdapter.load, config, registry);
-    observeDatabase(database, registry);
+    observeServer(() => adapterHost.httpAdapter.load, config, metrics);
+    observeDatabase(database, metrics);
   }
 }
 
-function observeServer(load: () => PlatformExpressAdapter['load'], config: HttpConfig, registry: Registry): void {
-  registerMetric(Gauge, registry, {
+function observeServer(load: () => PlatformExpressAdapter['load'], config: HttpConfig, metrics: Metrics): void {
+  registerMetric(Gauge, metrics, {
     name: 'http_requests_in_flight',
     help: 'Requests that are being served, the scrape included.',
     read: () => load().requests,
   });
-  registerMetric(Gauge, registry, {
+  registerMetric(Gauge, metrics, {
     name: 'http_requests_in_flight_limit',
     help: 'MAX_REQUESTS_IN_FLIGHT: further requests get 503.',
     read: () => config.maxRequestsInFlight,
   });
-  registerMetric(Gauge, registry, {
+  registerMetric(Gauge, metrics, {
     name: 'http_connections',
     help: 'Open connections of clients.',
     read: () => load().connections,
   });
-  registerMetric(Gauge, registry, {
+  registerMetric(Gauge, metrics, {
     name: 'http_connections_limit',
     help: 'Largest number of open connections; further ones are dropped.',
     read: () => config.maxConnections,
   });
-  registerMetric(Counter, registry, {
+  registerMetric(Counter, metrics, {
     name: 'http_connections_dropped_total',
     help: 'Connections that were closed without a response, because too many were open.',
     read: () => load().droppedConnections,
   });
 }
 
-function observeDatabase(database: Database, registry: Registry): void {
-  registerMetric(Gauge, registry, {
+function observeDatabase(database: Database, metrics: Metrics): void {
+  registerMetric(Gauge, metrics, {
     name: 'database_silent',
     help: '1 while the database does not respond at all, and requests get 503 without asking it; else 0.',
     aggregator: 'max',
     read: () => Number(database.pool.isSilent),
   });
-  registerMetric(Gauge, registry, {
+  registerMetric(Gauge, metrics, {
     name: 'database_connections',
     help: 'Connections of the pool to the primary, by state: idle or busy.',
     labelNames: ['state'],
@@ -75,7 +75,7 @@ function observeDatabase(database: Database, registry: Registry): void {
       ];
     },
   });
-  registerMetric(Gauge, registry, {
+  registerMetric(Gauge, metrics, {
     name: 'database_waiting_statements',
     help: 'Statements that wait for a connection of the pool.',
     read: () => database.pool.waitingCount,

@@ -11,6 +11,7 @@ import { OpenApiDocument, Tag } from './openapi-document.js';
 import { responseHeaders } from './response-headers.js';
 
 const APPLICATION: Application = {
+  product: { name: 'toys', command: 'toys', apiKeyPrefix: 'toys_' },
   info: { title: 'Toy Shop', version: '2.3.4', description: 'Toys.' },
   tags: [{ name: 'Later', description: 'Nothing yet.' }],
   headerExamples: { Location: 'https://toys.example/v1/toys/1' },
@@ -24,7 +25,7 @@ const PROVIDERS = [
   OpenApiDocument,
   OperationRegistry,
   Clock,
-  { provide: Config, useValue: {} },
+  { provide: Config, useValue: { product: APPLICATION.product } },
   { provide: Application, useValue: APPLICATION },
 ];
 

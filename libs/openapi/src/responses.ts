@@ -35,7 +35,7 @@ import {
   UNSUPPORTED_MEDIA_TYPE,
   VALIDATION_FAILED,
 } from '#errors';
-import { type Operation, removalMessage, stabilityField } from '#operations';
+import { type Operation, removalMessage } from '#operations';
 import { RATE_LIMIT_HEADERS, type ResponseHeaderName, responseHeaders } from './response-headers.js';
 
 const KEY_ERRORS = [MISSING_API_KEY, INVALID_API_KEY, EXPIRED_API_KEY, REVOKED_API_KEY];
@@ -213,13 +213,13 @@ export function describeErrorExample(
 }
 
 /** Header fields that decorators of an operation cause. Clients without a rate limit do not get its fields. */
-function headersOf({ isPublic, deprecation, stability }: Operation): HeadersObject {
+function headersOf({ isPublic, deprecation, stability, stabilityField }: Operation): HeadersObject {
   return {
     ...responseHeaders(
       ...(isPublic ? [] : RATE_LIMIT_HEADERS),
       ...(deprecation ? (['Deprecation', 'Sunset', 'Link'] as const) : []),
     ),
-    ...(stability && { [stabilityField()]: responseHeaders('Stability')['Stability'] as ReferenceObject }),
+    ...(stability && { [stabilityField]: responseHeaders('Stability')['Stability'] as ReferenceObject }),
   };
 }
 

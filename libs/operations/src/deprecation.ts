@@ -1,5 +1,5 @@
 import { ApiError, type HeaderFields, OPERATION_REMOVED } from '#errors';
-import { choice, type Config, product, rootUrlOf, type SettingsOf } from '#settings';
+import { choice, type Config, rootUrlOf, type SettingsOf } from '#settings';
 
 export const DEPRECATION_SETTINGS = {
   afterSunset: choice(
@@ -36,15 +36,12 @@ export function removalMessage({ sunset, replacement }: Deprecation): string {
   return `This operation was removed on ${sunset.toISOString().slice(0, 10)}. ${replacement}`;
 }
 
-/** The header field of `@Stability`. */
-export function stabilityField(): string {
-  return product().name.replace(/^./, (letter) => letter.toUpperCase()) + '-Stability';
-}
-
 /** What `@Deprecated` and `@Stability` declare, and what it means for responses. */
 export interface Announcement {
   readonly deprecation: Deprecation | undefined;
   readonly stability: StabilityLevel | undefined;
+  /** The name of the header field of `@Stability`. */
+  readonly stabilityField: string;
   /** The header fields of every response after the guards. */
   readonly fields: HeaderFields;
   /** The time in ms since 1970 from which the operation answers 410; Infinity for never. */
@@ -54,12 +51,14 @@ export interface Announcement {
 export function announcementOf(handler: object, operation: string, config: DeprecationConfig): Announcement {
   const deprecation = Reflect.getMetadata(DEPRECATION_METADATA, handler) as Deprecation | undefined;
   const stability = Reflect.getMetadata(STABILITY_METADATA, handler) as StabilityLevel | undefined;
+  const stabilityField = config.product.name.replace(/^./, (letter) => letter.toUpperCase()) + '-Stability';
   const fields = {
-    ...(stability && { [stabilityField()]: stability }),
+    ...(stability && { [stabilityField]: stability }),
     ...(deprecation && fieldsOf(operation, deprecation, config)),
   };
   const isRemoved = deprecation !== undefined && config.afterSunset === 'remove';
-  return { deprecation, stability, fields, removedAt: isRemoved ? deprecation.sunset.getTime() : Infinity };
+  const removedAt = isRemoved ? deprecation.sunset.getTime() : Infinity;
+  return { deprecation, stability, stabilityField, fields, removedAt };
 }
 
 function fieldsOf(

@@ -1,7 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import pg from 'pg';
 import { StartupError } from '#errors';
-import { product } from '#settings';
 import { directly, isDirect, type PostgresConfig } from './connection-settings.js';
 import { UnusableDatabase } from './connections/connection-errors.js';
 import { prepareSession } from './connections/session.js';
@@ -27,7 +26,7 @@ class DatabaseAway extends StartupError {}
  * has the password
  */
 export async function checkConnection(config: PostgresConfig): Promise<void> {
-  const { databaseUrl, startTimeoutMs } = config;
+  const { databaseUrl, product, startTimeoutMs } = config;
   if (databaseUrl === undefined) return;
   const deadline = performance.now() + startTimeoutMs;
   for (let isTold = false; ; await sleep(RETRY_MS)) {
@@ -37,7 +36,7 @@ export async function checkConnection(config: PostgresConfig): Promise<void> {
     } catch (error) {
       if (!(error instanceof DatabaseAway) || performance.now() >= deadline) throw error;
       const wait = `The start waits for at most ${startTimeoutMs / 1_000} s.`;
-      if (!isTold) process.stderr.write(`${product().name}: ${error.message} ${wait}\n`);
+      if (!isTold) process.stderr.write(`${product.name}: ${error.message} ${wait}\n`);
       isTold = true;
     }
   }
@@ -45,7 +44,7 @@ export async function checkConnection(config: PostgresConfig): Promise<void> {
 }
 
 async function checkPrimary(url: string, config: PostgresConfig): Promise<void> {
-  const { acquireTimeoutMs, databaseDirectUrl } = config;
+  const { acquireTimeoutMs, databaseDirectUrl, product } = config;
   const setting = url === databaseDirectUrl ? 'DATABASE_DIRECT_URL' : 'DATABASE_URL';
   let client: pg.Client | undefined;
   try {
@@ -53,7 +52,7 @@ async function checkPrimary(url: string, config: PostgresConfig): Promise<void> 
       connectionString: url,
       connectionTimeoutMillis: acquireTimeoutMs,
       query_timeout: acquireTimeoutMs,
-      application_name: product().name,
+      application_name: product.name,
     });
     // An 'error' event without a listener would end the process; `connect` rejects with the same error.
     client.on('error', () => undefined);

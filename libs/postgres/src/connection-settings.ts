@@ -1,7 +1,7 @@
 import type { ClientBase } from 'pg';
 import type { EMBEDDED_SETTINGS } from '#embedded-postgres';
 import { destroySocket } from '#internals';
-import { type Config, flag, integer, limit, milliseconds, optional, product, type SettingsOf } from '#settings';
+import { type Config, flag, integer, limit, milliseconds, optional, type SettingsOf } from '#settings';
 import type { ServicePoolOptions } from './connections/service-pool.js';
 import { prepareSession } from './connections/session.js';
 import { parseDatabaseUri, POSTGRESQL_URI } from './database-uri.js';
@@ -60,7 +60,7 @@ export const STATEMENT_SETTINGS = {
 };
 
 /** The settings of this library. */
-export type PostgresConfig = Pick<Config, 'fastPaths'> &
+export type PostgresConfig = Pick<Config, 'fastPaths' | 'product'> &
   SettingsOf<typeof DATABASE_SETTINGS & typeof EMBEDDED_SETTINGS & typeof POOL_SETTINGS & typeof STATEMENT_SETTINGS>;
 
 /** The settings for statements that need a session of their own: `databaseUrl` is DATABASE_DIRECT_URL if that is set. */
@@ -121,7 +121,7 @@ export function serverConnectionSettings(
     connectionTimeoutMillis: timeoutMs,
     idleTimeoutMillis: IDLE_TIMEOUT_MS,
     keepAlive: true,
-    application_name: product().name,
+    application_name: config.product.name,
     maxLifetimeSeconds: config.databaseConnectionMaxAgeMs / 1_000,
     onConnect: async (client: ClientBase): Promise<void> => {
       const timer = setTimeout(() => destroySocket(client, new Error(late)), timeoutMs);

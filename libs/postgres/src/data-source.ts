@@ -88,9 +88,9 @@ export async function openDatabase(
 export async function openCurrentDatabase(options: DatabaseOptions): Promise<DataSource> {
   const dataSource = await openDataSource(options);
   try {
-    const { migrateOnStart: isWanted, databaseUrl } = options.config;
+    const { migrateOnStart: isWanted, databaseUrl, product } = options.config;
     if (isWanted ?? databaseUrl === undefined) await migrateOnStart(dataSource, options);
-    const fault = schemaFault(await migrationStatus(dataSource));
+    const fault = schemaFault(await migrationStatus(dataSource), product);
     if (fault !== undefined) throw fault;
     return dataSource;
   } catch (error) {

@@ -4,7 +4,7 @@ import type { ClientBase, PoolClient } from 'pg';
 import { DataSource, type EntityManager } from 'typeorm';
 import { StartupError } from '#errors';
 import { transactionStatusOf } from '#internals';
-import { Config, product } from '#settings';
+import { Config } from '#settings';
 import { answerTimeoutMs, directly, type PostgresConfig } from './connection-settings.js';
 import { asUnavailable } from './connections/connection-errors.js';
 import { breakOnSilence } from './connections/breaker.js';
@@ -90,7 +90,7 @@ export class Database implements OnModuleInit {
     const connectionString = directly(this.config).databaseUrl;
     // The embedded engine runs in this process, so it is never silent.
     if (connectionString === undefined) return;
-    void breakOnSilence(this.pool, { connectionString, application_name: product().name });
+    void breakOnSilence(this.pool, { connectionString, application_name: this.config.product.name });
   }
 
   /**
@@ -178,7 +178,7 @@ export class Database implements OnModuleInit {
   /** @internal Resolves within READINESS_MS. */
   readiness(): Promise<Readiness> {
     const answer = migrationStatus(this.dataSource).then(
-      (status) => schemaFault(status) ?? 'ready',
+      (status) => schemaFault(status, this.config.product) ?? 'ready',
       (error: unknown) => (error instanceof StartupError ? error : ('unreachable' as const)),
     );
     return Promise.race([answer, sleep(READINESS_MS, 'unreachable' as const, { ref: false })]);

@@ -1,9 +1,10 @@
 import cluster, { type Worker } from 'node:cluster';
 import type { Logger } from 'pino';
+import type { Counter } from 'prom-client';
 import type { HttpConfig } from '#http';
 import { createLogger, type LOG_SETTINGS } from '#observability';
 import { onStopSignal } from '#runtime';
-import { integer, product, type SettingsOf } from '#settings';
+import { integer, type SettingsOf } from '#settings';
 import { respondToScrapes } from './group-metrics.js';
 
 export const PROCESS_SETTINGS = {
@@ -36,7 +37,7 @@ const STEADY_AFTER_MS = 60_000;
  */
 export class ProcessGroup {
   private readonly log: Logger;
-  private readonly restarts = respondToScrapes();
+  private readonly restarts: Counter;
   private readonly workers = new Set<Worker>();
   private hasListened = false;
   private isStopping = false;
@@ -47,6 +48,7 @@ export class ProcessGroup {
     private readonly onListening: (port: number) => void,
   ) {
     this.log = createLogger(config);
+    this.restarts = respondToScrapes(config.product.name);
   }
 
   /**
@@ -92,7 +94,7 @@ export class ProcessGroup {
       } else {
         // A worker that exits has printed the cause.
         if (signal !== null)
-          process.stderr.write(`${product().name}: ${signal} ended the first process before it listened.\n`);
+          process.stderr.write(`${this.config.product.name}: ${signal} ended the first process before it listened.\n`);
         process.exit(1);
       }
     });

@@ -50,19 +50,19 @@ export class RateLimiter implements RequestStep, OnModuleInit, OnApplicationShut
 
   constructor(
     @Inject(Config)
-    private readonly config: SettingsOf<typeof RATE_LIMIT_SETTINGS> & Pick<PostgresConfig, 'databaseUrl'>,
+    private readonly config: SettingsOf<typeof RATE_LIMIT_SETTINGS> & Pick<PostgresConfig, 'databaseUrl' | 'product'>,
     private readonly metrics: Metrics,
   ) {
     this.policy = `"client";q=${config.rateLimitPerMinute};w=${WINDOW_S}`;
   }
 
   async onModuleInit(): Promise<void> {
-    const { redisUrl, databaseUrl } = this.config;
+    const { redisUrl, databaseUrl, product } = this.config;
     if (redisUrl === undefined) return;
     // Instances of one service have one database. Its clients have their ids from it.
     const { host, pathname } = new URL(databaseUrl ?? 'embedded://');
-    this.shared = await SharedTokenBuckets.open(redisUrl, host + pathname);
-    registerMetric(Gauge, this.metrics.registry, {
+    this.shared = await SharedTokenBuckets.open(redisUrl, `${product.name}:bucket:${host}${pathname}:`);
+    registerMetric(Gauge, this.metrics, {
       name: 'redis_away',
       help: '1 while Redis does not respond, and the process limits its clients by itself; else 0.',
       aggregator: 'max',

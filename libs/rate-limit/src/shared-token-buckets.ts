@@ -1,6 +1,5 @@
 import { Logger } from '@nestjs/common';
 import type { Redis } from 'ioredis';
-import { product } from '#settings';
 import { WINDOW_MS } from './token-buckets.js';
 
 /** Longest time in ms that a request waits for Redis, and time in ms without requests to Redis after a failure. */
@@ -65,12 +64,12 @@ export class SharedTokenBuckets {
   /**
    * Connects in the background, so Redis may be unreachable at start.
    *
-   * @param service the name of the service that shares the buckets; each service on the same Redis has its own
+   * @param keyPrefix the start of the keys in Redis; each service on the same Redis has its own
    */
-  static async open(url: string, service: string): Promise<SharedTokenBuckets> {
+  static async open(url: string, keyPrefix: string): Promise<SharedTokenBuckets> {
     const { Redis } = await import('ioredis');
     const redis = new Redis(url, {
-      keyPrefix: `${product().name}:bucket:${service}:`,
+      keyPrefix,
       connectTimeout: CONNECT_TIMEOUT_MS,
       disconnectTimeout: DISCONNECT_TIMEOUT_MS,
       commandTimeout: ANSWER_TIMEOUT_MS,

@@ -1,5 +1,5 @@
 import { Global, Module, Optional } from '@nestjs/common';
-import { Counter, Gauge, type Registry } from 'prom-client';
+import { Counter, Gauge } from 'prom-client';
 import { Metrics, registerMetric } from '#observability';
 import { ReadReplicas } from '#postgres';
 import { Config } from '#settings';
@@ -18,25 +18,25 @@ import { type ReplicaConfig, Replicas } from './replicas.js';
   exports: [ReadReplicas],
 })
 export class ReplicasModule {
-  constructor({ registry }: Metrics, @Optional() replicas?: ReadReplicas) {
-    if (replicas instanceof Replicas) observe(replicas, registry);
+  constructor(metrics: Metrics, @Optional() replicas?: ReadReplicas) {
+    if (replicas instanceof Replicas) observe(replicas, metrics);
   }
 }
 
-function observe(replicas: Replicas, registry: Registry): void {
-  registerMetric(Gauge, registry, {
+function observe(replicas: Replicas, metrics: Metrics): void {
+  registerMetric(Gauge, metrics, {
     name: 'replica_ready',
     help: 'Processes whose last read that chose the replica found it ready. The log says why others did not.',
     labelNames: ['replica'],
     read: () => replicas.all.map(({ name, isReady }) => [{ replica: name }, Number(isReady)]),
   });
-  registerMetric(Counter, registry, {
+  registerMetric(Counter, metrics, {
     name: 'replica_reads_total',
     help: 'Statements that the read replica has served.',
     labelNames: ['replica'],
     read: () => replicas.all.map(({ name, reads }) => [{ replica: name }, reads]),
   });
-  registerMetric(Counter, registry, {
+  registerMetric(Counter, metrics, {
     name: 'replica_fallbacks_total',
     help: 'Statements that the primary has served in place of a read replica.',
     read: () => replicas.fallbacks,

@@ -1,7 +1,6 @@
 import type { DynamicModule, Type } from '@nestjs/common';
 import type { RequestStep } from '#api-keys';
-import type { MigrationSource, Settings, SettingsOf } from '#settings';
-import { type Application, nameProduct, type Product } from '#settings';
+import type { Application, MigrationSource, Settings, SettingsOf } from '#settings';
 import type { Commands } from './commands/context.js';
 import type { CoreConfig } from './core-settings.js';
 
@@ -44,7 +43,6 @@ export interface Part<S extends Settings = Settings> {
 
 /** One service: its names and texts, the parts that it uses, and what its features bring besides their modules. */
 export interface ServiceDefinition<Parts extends readonly Part[] = readonly Part[]> extends Application {
-  readonly product: Product;
   readonly parts: Parts;
   /** Commands of features. */
   readonly commands?: readonly Commands[];
@@ -60,7 +58,6 @@ export interface ServiceDefinition<Parts extends readonly Part[] = readonly Part
 export function defineService<const Parts extends readonly Part[]>(
   definition: ServiceDefinition<Parts>,
 ): ServiceDefinition<Parts> {
-  nameProduct(definition.product);
   return definition;
 }
 

@@ -1,6 +1,6 @@
 import cluster from 'node:cluster';
 import type { Environment, Settings } from '#settings';
-import { Config, loadEnvironmentFile as loadFile, product, readSettings } from '#settings';
+import { Config, loadEnvironmentFile as loadFile, readSettings } from '#settings';
 import type { CoreConfig } from './core-settings.js';
 import type { ConfigOf, ServiceDefinition } from './definition.js';
 
@@ -27,7 +27,7 @@ export async function loadEnvironmentFile(definition: ServiceDefinition): Promis
   const names = Object.values(await settingsOf(definition)).flatMap(({ name }) => name || []);
   const warning = loadFile(names);
   // The other processes of a group have the environment of the first.
-  if (warning !== undefined && cluster.isPrimary) process.stderr.write(`${product().name}: ${warning}\n`);
+  if (warning !== undefined && cluster.isPrimary) process.stderr.write(`${definition.product.name}: ${warning}\n`);
 }
 
 /**
@@ -49,6 +49,7 @@ export async function configReader<D extends ServiceDefinition>(
     const ofDatabase = databaseUrl === undefined ? MAX_ENGINE_FILES : databasePoolSize * (1 + others);
     return Object.freeze(
       Object.assign(new Config(), values, {
+        product: definition.product,
         maxConnections: connectionsBeside(ofDatabase, maxConnections),
         publicBaseUrl: productionBaseUrl ?? `http://localhost:${port || 3000}/v1`,
       }),

@@ -10,7 +10,7 @@ import { StartupError } from '#errors';
 import { PlatformExpressAdapter } from '#http';
 import type { ServiceDataSource } from '#postgres';
 import { onStopSignal } from '#runtime';
-import { BASE_PATH, product } from '#settings';
+import { BASE_PATH, type Product } from '#settings';
 import { failureText } from './commands/failure-text.js';
 import { ServiceCommands } from './commands/service-commands.js';
 import { refuseNullDevice, write } from './commands/terminal.js';
@@ -28,8 +28,10 @@ const CLOSE_TIMEOUT_MS = 3_000;
 export async function start(app: Type, options: ServiceOptions): Promise<void> {
   // A closed terminal must not end the service.
   process.stderr.on('error', () => undefined);
+  let { name } = app;
   try {
     const definition = definitionOf(app);
+    ({ name } = definition.product);
     await loadEnvironmentFile(definition);
     const config = await readConfig(definition);
     if (cluster.isPrimary) {
@@ -39,7 +41,7 @@ export async function start(app: Type, options: ServiceOptions): Promise<void> {
     }
     await serve(app, definition, config, options);
   } catch (error) {
-    fail(error);
+    fail(error, name);
   }
 }
 
@@ -78,6 +80,7 @@ async function serve(
   config: CoreConfig,
   options: ServiceOptions,
 ): Promise<void> {
+  const { product } = config;
   const ends: (() => Promise<void>)[] = [];
   // Before the database is opened: a part may trace all statements.
   for (const part of definition.parts) ends.push(...[await part.start?.(config)].filter((end) => end !== undefined));
@@ -94,7 +97,7 @@ async function serve(
     await Promise.all(ends.map((end) => end()));
   });
   void app.get<ServiceDataSource>(DataSource).engine?.lost.then((reason) => {
-    tell(failureText(reason));
+    tell(failureText(reason, product.name));
     process.exitCode = 1;
     stop();
   });
@@ -106,17 +109,22 @@ async function serve(
       await write(process.stderr, `${welcome(definition, config, port, first?.secret)}\n`);
       if (first !== undefined) refuseNullDevice(process.stderr);
     } catch (error) {
-      if (first !== undefined) await withdraw(apiKeys, first, error as Error);
+      if (first !== undefined) await withdraw(apiKeys, first, error as Error, product);
     }
   }
 }
 
 /** Revokes the first key, because nobody has seen it. */
-async function withdraw(apiKeys: ApiKeysService, { key }: IssuedApiKey, { message }: Error): Promise<void> {
+async function withdraw(
+  apiKeys: ApiKeysService,
+  { key }: IssuedApiKey,
+  { message }: Error,
+  { command }: Product,
+): Promise<void> {
   await apiKeys.withdraw(key);
   new Logger('Start').warn(
     `${message} Nobody has seen the first API key, ${key.id}: it is revoked. ` +
-      `Make another: ${product().command} keys create --client my-app`,
+      `Make another: ${command} keys create --client my-app`,
   );
 }
 
@@ -127,18 +135,19 @@ async function withdraw(apiKeys: ApiKeysService, { key }: IssuedApiKey, { messag
  * @returns a function that does the same without a signal
  */
 function stopOnSignal(config: CoreConfig, close: (signal?: NodeJS.Signals) => Promise<void>): () => void {
+  const { name } = config.product;
   let stopping = false;
   const stop = (signal?: NodeJS.Signals): void => {
     if (stopping) return;
     stopping = true;
     const limit = config.shutdownDelayMs + config.shutdownTimeoutMs + CLOSE_TIMEOUT_MS;
     setTimeout(() => {
-      tell(
-        `${product().name}: The database did not close within ${limit} ms; the statements that it waits for are cut.`,
-      );
+      tell(`${name}: The database did not close within ${limit} ms; the statements that it waits for are cut.`);
       process.exit(1);
     }, limit);
-    close(signal).then(() => process.exit(), fail);
+    close(signal)
+      .then(() => process.exit())
+      .catch((error: unknown) => fail(error, name));
   };
   onStopSignal(stop, () => {
     // Not in a worker, which may get one signal twice: from the primary process, and as a member of its process group.
@@ -175,7 +184,7 @@ function tell(text: string): void {
   process.stderr.write(`${text}\n`);
 }
 
-function fail(error: unknown): never {
-  tell(failureText(error));
+function fail(error: unknown, product: string): never {
+  tell(failureText(error, product));
   process.exit(1);
 }

@@ -3,6 +3,7 @@ import type { VersioningOptions } from '@nestjs/common';
 import { VersioningType } from '@nestjs/common/enums/version-type.enum.js';
 import type { OpenAPIObject, TagObject } from '@nestjs/swagger';
 import type { DataSourceOptions, MigrationInterface } from 'typeorm';
+import type { Product } from './config.js';
 
 /**
  * A migration class, or the `file:` URL of a directory of compiled files named
@@ -33,6 +34,7 @@ export function rootUrlOf(baseUrl: string): string {
 
 /** Texts, defaults and migrations of the application that uses the platform. The application provides one instance. */
 export abstract class Application {
+  readonly product: Product;
   /** Title, version and description in the document; the title is also the heading of the pages. */
   readonly info: OpenAPIObject['info'];
   /** Tags of the document that no controller describes with `@Tag`. They are listed after the others. */

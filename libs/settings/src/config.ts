@@ -1,11 +1,22 @@
 import { StartupError } from '#errors';
 import { type Environment, type Settings, type SettingsOf, WrongValue } from './setting.js';
 
+/** The names of a product, where a library shows one. */
+export interface Product {
+  /** In lower-case letters: the realm of API keys, and the start of metrics, header fields and messages. */
+  readonly name: string;
+  /** How to run a command of the product on the command line, such as `npm run orders --`. */
+  readonly command: string;
+  /** The start of every API key that the service makes. Secret scanners search for it, so it never changes. */
+  readonly apiKeyPrefix: string;
+}
+
 /**
- * The settings of one process, which never change: the token by which Nest injects them. The members here are for everybody. A
- * library injects its own settings, too: `@Inject(Config) config: SettingsOf<typeof BODY_SETTINGS>`.
+ * The settings of one application, which never change: the token by which Nest injects them. The members here are for
+ * everybody. A library injects its own settings, too: `@Inject(Config) config: SettingsOf<typeof BODY_SETTINGS>`.
  */
 export class Config {
+  readonly product: Product;
   /** Base URL of links in responses, without a trailing slash. */
   readonly publicBaseUrl: string;
   /** Whether the fast paths are used. Without them the service is slower and otherwise the same. */

@@ -5,5 +5,5 @@ import type { TRACING_SETTINGS } from './start-tracing.js';
 export const tracing = {
   settings: async () => (await import('./start-tracing.js')).TRACING_SETTINGS,
   settingsAfter: 'REQUEST_IN_LOG',
-  start: async ({ otlpEndpoint }) => (await import('./start-tracing.js')).startTracing(otlpEndpoint),
+  start: async (config) => (await import('./start-tracing.js')).startTracing(config),
 } satisfies Part<typeof TRACING_SETTINGS>;

@@ -1,4 +1,4 @@
-import { optional } from '#settings';
+import { type Config, optional, type SettingsOf } from '#settings';
 
 export const TRACING_SETTINGS = {
   otlpEndpoint: optional(
@@ -11,6 +11,9 @@ export const TRACING_SETTINGS = {
 };
 
 /** Starts tracing if there is a collector, and returns the function that stops it. */
-export async function startTracing(otlpEndpoint?: string): Promise<(() => Promise<void>) | undefined> {
-  return otlpEndpoint === undefined ? undefined : (await import('./tracing.js')).startSdk();
+export async function startTracing({
+  otlpEndpoint,
+  product,
+}: Pick<Config, 'product'> & SettingsOf<typeof TRACING_SETTINGS>): Promise<(() => Promise<void>) | undefined> {
+  return otlpEndpoint === undefined ? undefined : (await import('./tracing.js')).startSdk(product.name);
 }

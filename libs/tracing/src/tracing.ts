@@ -7,7 +7,6 @@ import { createRequire, syncBuiltinESMExports } from 'node:module';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { isAborted } from '#http';
 import { setActiveTrace } from '#runtime';
-import { product } from '#settings';
 
 /** Time in ms that the last spans have to reach the collector; part of the time that modules have to close. */
 const FLUSH_TIMEOUT_MS = 1_500;
@@ -20,11 +19,11 @@ const MAX_VALUE_LENGTH = 1_024;
  * reads all variables `OTEL_*` itself. Only spans leave the process: metrics are at /metrics, and the log is on standard
  * output. Both instrumentations change prototypes, so modules that are loaded already are traced, too.
  */
-export function startSdk(): () => Promise<void> {
+export function startSdk(product: string): () => Promise<void> {
   setActiveTrace({ traceId, bind: (work) => context.bind(context.active(), work) });
   const sdk = new NodeSDK({
     // OTEL_SERVICE_NAME and OTEL_RESOURCE_ATTRIBUTES override it.
-    resource: resources.resourceFromAttributes({ 'service.name': product().name, 'process.pid': process.pid }),
+    resource: resources.resourceFromAttributes({ 'service.name': product, 'process.pid': process.pid }),
     spanLimits: { attributeValueLengthLimit: MAX_VALUE_LENGTH },
     metricReaders: [],
     logRecordProcessors: [],
@@ -33,7 +32,7 @@ export function startSdk(): () => Promise<void> {
         // Queries may contain what clients keep secret.
         startIncomingSpanHook: () => ({ 'url.query': undefined }),
         applyCustomAttributesOnSpan: (span, request, response) => {
-          if ('context' in request) describe(span, request as Request, response as unknown as Response);
+          if ('context' in request) describe(span, product, request as Request, response as unknown as Response);
         },
       }),
       new PgInstrumentation({ requireParentSpan: true, ignoreConnectSpans: true }),
@@ -54,19 +53,18 @@ function traceId(): string | undefined {
 }
 
 /** Names the span of a request by its route, and adds the members of the request's log line. */
-function describe(span: Span, request: Request, response: Response): void {
+function describe(span: Span, product: string, request: Request, response: Response): void {
   const { requestId, operation, client, errorBody } = request.context;
   const path: unknown = (request.route as { path?: unknown } | undefined)?.path;
   const route = typeof path === 'string' ? `${request.baseUrl}${path}`.replace(/:(\w+)/g, '{$1}') : undefined;
   if (route !== undefined) span.updateName(`${request.method} ${route}`);
-  const { name } = product();
   span.setAttributes({
     'http.route': route,
-    [`${name}.request_id`]: requestId,
-    [`${name}.operation`]: operation,
-    [`${name}.client`]: client,
-    [`${name}.error_code`]: errorBody?.code,
-    [`${name}.aborted`]: isAborted(request, response) || undefined,
+    [`${product}.request_id`]: requestId,
+    [`${product}.operation`]: operation,
+    [`${product}.client`]: client,
+    [`${product}.error_code`]: errorBody?.code,
+    [`${product}.aborted`]: isAborted(request, response) || undefined,
   });
 }
 

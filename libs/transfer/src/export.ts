@@ -3,7 +3,7 @@ import pg from 'pg';
 import type { DataSource, QueryRunner } from 'typeorm';
 import { StartupError } from '#errors';
 import { EXACT } from '#postgres';
-import { product } from '#settings';
+import type { Application } from '#settings';
 
 /*
  * An export is a script of SQL, which `import` and `psql -v ON_ERROR_STOP=1 -f` run alike: in one transaction, on a database
@@ -12,13 +12,15 @@ import { product } from '#settings';
  */
 
 /** The beginning of the first line. */
-export const exportHeader = (): string => `-- Export of a ${product().name} database, `;
+export const exportHeader = (product: string): string => `-- Export of a ${product} database, `;
 
 /** The format that this version writes and reads. Exports without a number have it, too. */
 export const EXPORT_FORMAT = 2;
 
 /** The beginning of the last line. */
 export const CHECKSUM = '-- sha256 ';
+
+type ExportedService = Pick<Application, 'product' | 'release'>;
 
 const FETCH_ROWS = 500;
 
@@ -88,12 +90,12 @@ interface Table {
  */
 export async function exportDatabase(
   dataSource: DataSource,
-  service: string,
+  service: ExportedService,
   sharesConnection: boolean,
   write: (text: string) => Promise<void>,
 ): Promise<number> {
   const queryRunner = dataSource.createQueryRunner('master');
-  const cursor = `${product().name}_export_${randomBytes(4).toString('hex')}`;
+  const cursor = `${service.product.name}_export_${randomBytes(4).toString('hex')}`;
   const hash = createHash('sha256');
   const writeLines = async (lines: readonly string[]): Promise<void> => {
     const text = `${lines.join('\n')}\n`;
@@ -144,21 +146,25 @@ function copy({ name, source, columns }: Table): string {
     UNION ALL SELECT ${values.join(` || E'\\t' || `)} FROM ${source} UNION ALL SELECT '\\.'`;
 }
 
-async function scriptAround(queryRunner: QueryRunner, tables: Table[], service: string): Promise<[string[], string[]]> {
+async function scriptAround(
+  queryRunner: QueryRunner,
+  tables: Table[],
+  { product, release }: ExportedService,
+): Promise<[string[], string[]]> {
   const migrations = (await queryRunner.query(`${EXACT}SELECT name FROM schema_migration`)) as { name: string }[];
   const around = (await queryRunner.query(AROUND)) as { before: string; after: string }[];
   const names = tables.map(({ name }) => name).join(', ');
   const filled = tables.map(({ name }) => `(${pg.escapeLiteral(name)}, EXISTS (SELECT FROM ${name}))`).join(', ');
   const known = migrations.map(({ name }) => pg.escapeLiteral(name)).join(', ');
   const head = [
-    `${exportHeader()}format ${EXPORT_FORMAT}, ${new Date().toISOString()}, service ${service}`,
+    `${exportHeader(product.name)}format ${EXPORT_FORMAT}, ${new Date().toISOString()}, service ${release}`,
     'BEGIN;',
     `SET LOCAL client_encoding = 'UTF8'; SET LOCAL datestyle = 'ISO'; SET LOCAL intervalstyle = 'postgres'; SET LOCAL xmloption = content; SET LOCAL array_nulls = on; SET LOCAL standard_conforming_strings = on;`,
     `SELECT set_config(name, '0', true) FROM pg_settings WHERE name ~ '^(statement|transaction|idle_in_transaction_session)_timeout$';`,
     `LOCK TABLE ${names} IN ACCESS EXCLUSIVE MODE;`,
     refuseIfAny(
       `coalesce(m.name, e.name) FROM schema_migration m FULL JOIN unnest(ARRAY[${known}]) e (name) USING (name) WHERE m.name IS NULL OR e.name IS NULL`,
-      `Only one of the export and the database has %. Import with the version of the service that wrote the export (${service}), and migrate then.`,
+      `Only one of the export and the database has %. Import with the version of the service that wrote the export (${release}), and migrate then.`,
     ),
     ...around.map(({ before }) => before).filter(Boolean),
     refuseIfAny(

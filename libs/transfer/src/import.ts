@@ -22,16 +22,21 @@ const RAISED = 'P0001';
  * process ends, the database stays unchanged. The transaction locks all tables. Needs the rights of the owner. The
  * script may do whatever the owner may: import only files that you trust.
  *
+ * @param product the name of the product, which the export begins with
  * @param source the bytes of the export
  * @returns the number of imported rows
  * @throws StartupError when the export is damaged, of another format or schema, or refused; ApiError UNAVAILABLE; errors of `source`
  */
-export async function importDatabase(dataSource: DataSource, source: AsyncIterable<Buffer>): Promise<number> {
+export async function importDatabase(
+  dataSource: DataSource,
+  product: string,
+  source: AsyncIterable<Buffer>,
+): Promise<number> {
   return withSchemaLock(dataSource, async (queryRunner) => {
     let rows: number;
     await queryRunner.startTransaction();
     try {
-      rows = await runScript(queryRunner, source);
+      rows = await runScript(queryRunner, product, source);
       await queryRunner.commitTransaction();
     } catch (error) {
       await queryRunner.rollbackTransaction().catch(() => undefined);
@@ -43,7 +48,7 @@ export async function importDatabase(dataSource: DataSource, source: AsyncIterab
   });
 }
 
-async function runScript(queryRunner: QueryRunner, source: AsyncIterable<Buffer>): Promise<number> {
+async function runScript(queryRunner: QueryRunner, product: string, source: AsyncIterable<Buffer>): Promise<number> {
   const client = (await queryRunner.connect()) as ClientBase;
   const hash = createHash('sha256');
   let checksum: string | undefined;
@@ -53,7 +58,7 @@ async function runScript(queryRunner: QueryRunner, source: AsyncIterable<Buffer>
   let count = 0;
   let isBegun = false;
   for await (const line of linesOf(source)) {
-    if (!isBegun) refuseUnlessBegin(line);
+    if (!isBegun) refuseUnlessBegin(line, exportHeader(product));
     isBegun = true;
     if (checksum !== undefined) throw damaged('it goes on after its end');
     if (copy === undefined && line.startsWith(CHECKSUM)) {
@@ -124,15 +129,15 @@ function copyRows(client: ClientBase, statement: string, rows: readonly string[]
 }
 
 /** Refuses a first line that this version does not write. */
-function refuseUnlessBegin(line: string): void {
+function refuseUnlessBegin(line: string, header: string): void {
   // Format 1 had frames of JSON, each with its length.
-  const format = line.startsWith(exportHeader())
-    ? (/^format (\d+), /.exec(line.slice(exportHeader().length))?.[1] ?? EXPORT_FORMAT)
+  const format = line.startsWith(header)
+    ? (/^format (\d+), /.exec(line.slice(header.length))?.[1] ?? EXPORT_FORMAT)
     : /^\{"[\w-]+-export":(\d+),/.exec(line)?.[1];
   if (format === undefined) {
     if (line.startsWith('\x1f')) throw refused('The export is compressed. Unpack it, with gunzip.');
     // Read as UTF-8, UTF-16 has a NUL for every other byte, and perhaps a byte order mark that is no UTF-8.
-    if (line.includes('\0') && line.replace(/[\0\ufffd]/g, '').startsWith(exportHeader())) {
+    if (line.includes('\0') && line.replace(/[\0\ufffd]/g, '').startsWith(header)) {
       throw refused('The export is UTF-16, as > of Windows PowerShell writes it. Use --to <file>.');
     }
     throw damaged('it does not begin as export begins it');

@@ -4,7 +4,6 @@ import { open, rm } from 'node:fs/promises';
 import { StartupError } from '#errors';
 import { STOP_SIGNALS } from '#runtime';
 import { type CommandContext, runInService, showProgress } from '#service';
-import { product } from '#settings';
 
 /** The path that means standard output, or standard input. */
 const STANDARD_STREAM = '-';
@@ -34,24 +33,28 @@ export function addTransferCommands(program: Command, context: CommandContext): 
     .requiredOption('--from <file>', 'a file of export; - is standard input')
     .action(async ({ from }: { from: string }) => {
       const { importDatabase } = await import('./import.js');
-      const rows = await context.withDatabase('current', (dataSource) => importDatabase(dataSource, readFile(from)));
+      const rows = await context.withDatabase('current', (dataSource) =>
+        importDatabase(dataSource, context.application.product.name, readFile(from)),
+      );
       context.print(`Imported ${rows} rows.\n`);
     });
 }
 
 /** Exports the database, in the service that runs on the embedded one if there is one. Returns a message. */
 async function exportAll(context: CommandContext, write: Write): Promise<string> {
+  const { application } = context;
   const isService = context.pause !== undefined;
   const { databaseUrl, dataDir } = await context.config();
   if (!isService && databaseUrl === undefined) {
     const end = await runInService(dataDir, { words: ['export', '--to', STANDARD_STREAM] }, write);
     if (end?.exitCode === 0) return end.messages;
     if (end !== undefined)
-      throw new StartupError(end.messages.replace(new RegExp(`^${product().name}: |\\n$`, 'g'), ''));
+      throw new StartupError(end.messages.replace(new RegExp(`^${application.product.name}: |\\n$`, 'g'), ''));
   }
   const { exportDatabase } = await import('./export.js');
-  const { release } = context.application;
-  const rows = await context.withDatabase('any', (dataSource) => exportDatabase(dataSource, release, isService, write));
+  const rows = await context.withDatabase('any', (dataSource) =>
+    exportDatabase(dataSource, application, isService, write),
+  );
   return `Exported ${rows} rows.\n`;
 }
 

@@ -1,7 +1,6 @@
 import type { Request, Response } from 'express';
 import { type ApiError, ErrorBody } from '#errors';
 import { jsonTextOf } from '#json';
-import { product } from '#settings';
 import type { Drain } from '../connections/drain.js';
 import { announcesBody } from '../requests/request-checks.js';
 import { advance, BODY } from '../requests/request-context.js';
@@ -23,8 +22,8 @@ const FIELDS_OF_CONTENT = [
  * Header fields that RFC 9110 requires or expects with a status, for responses that lack them. A challenge to a client
  * that sent no credentials should contain no error code (RFC 6750, section 3).
  */
-function fieldOf(status: number): readonly [name: string, value: string] | undefined {
-  if (status === 401) return ['WWW-Authenticate', `Bearer realm="${product().name}"`];
+function fieldOf(status: number, challenge: string): readonly [name: string, value: string] | undefined {
+  if (status === 401) return ['WWW-Authenticate', challenge];
   return status === 429 || status === 503 ? ['Retry-After', '1'] : undefined;
 }
 
@@ -36,6 +35,7 @@ export class Replies {
   constructor(
     private readonly inFlight: RequestsInFlight,
     private readonly drain: Drain,
+    private readonly challenge: string,
   ) {}
 
   /**
@@ -80,7 +80,7 @@ export class Replies {
       // Closes the connection: the rest of this request would have to be read before the next one.
       if (!request.complete && announcesBody(request)) response.shouldKeepAlive = false;
     }
-    const field = fieldOf(response.statusCode);
+    const field = fieldOf(response.statusCode, this.challenge);
     if (field !== undefined && !response.hasHeader(field[0])) response.setHeader(...field);
     if (this.drain.hasBegun) response.setHeader('Connection', 'close');
   }

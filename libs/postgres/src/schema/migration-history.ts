@@ -1,6 +1,6 @@
 import type { DataSource, MigrationInterface, QueryRunner } from 'typeorm';
 import { StartupError } from '#errors';
-import { product } from '#settings';
+import type { Product } from '#settings';
 import { epochOf, EXACT, timeOf } from '../statements.js';
 
 /** A migration as a file in `migrations/` declares it. */
@@ -61,13 +61,13 @@ function byTime(one: string, other: string): number {
  * Why this version cannot run on a schema with these migrations, and what to do; undefined if it can. It cannot if the schema
  * lacks a migration of this version, or has one that this version does not know and that is not declared backward compatible.
  */
-export function schemaFault(status: readonly MigrationStatus[]): StartupError | undefined {
+export function schemaFault(status: readonly MigrationStatus[], { command }: Product): StartupError | undefined {
   const foreign = foreignSchema(status);
   if (foreign !== undefined) return foreign;
   const missing = missingNames(status);
   if (missing.length === 0) return undefined;
   const state = missing.length === status.length ? 'empty' : `outdated: it lacks ${missing.join(', ')}`;
-  return new StartupError(`The database schema is ${state}. Run: ${product().command} migrate`);
+  return new StartupError(`The database schema is ${state}. Run: ${command} migrate`);
 }
 
 /** Why this version must not change the schema either: somebody else has changed it, and it is not declared compatible. */
@@ -79,7 +79,7 @@ export function foreignSchema(status: readonly MigrationStatus[]): StartupError 
   return new StartupError(
     missing.length === 0
       ? `The database schema is newer than this version and not backward compatible: ${has}. ` +
-          `Start the version that applied it, or revert with that version: ${product().command} migrate:revert`
+          `Start the version that applied it, or revert with its command migrate:revert`
       : `The database schema is of another line of versions, such as one before 1.0.0, or of another application: ${has}, ` +
           `and lacks ${missing.join(', ')}. Set the database to an empty one, or start the version that made this one.`,
   );

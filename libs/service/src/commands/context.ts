@@ -5,7 +5,6 @@ import type { StartupError } from '#errors';
 import type { OpenApiDocument } from '#openapi';
 import type { Database } from '#postgres';
 import { type Clock, printableLines } from '#runtime';
-import { product } from '#settings';
 import type { CoreConfig } from '../core-settings.js';
 import { migrationsOf, type ServiceDefinition } from '../definition.js';
 import { readConfig } from '../settings.js';
@@ -110,7 +109,7 @@ export class OwnContext implements CommandContext {
   }
 
   tell(text: string): void {
-    process.stderr.write(messageText(text));
+    process.stderr.write(messageText(text, this.application.product));
   }
 
   readLine(hint: string): Promise<string> {
@@ -141,7 +140,7 @@ export class OwnContext implements CommandContext {
     const { Logger } = await import('@nestjs/common');
     const { openDatabase } = await import('#postgres');
     // Nest's logger would print warnings to standard output, which is for results, such as a new key.
-    const warn = (message: string): void => this.tell(`${product().name}: ${message}\n`);
+    const warn = (message: string): void => this.tell(`${this.application.product.name}: ${message}\n`);
     Logger.overrideLogger({ log: warn, warn, error: warn });
     const dataSource = await openDatabase(
       await this.config(),

@@ -1,7 +1,6 @@
 import type { Command } from 'commander';
 import type { StartupError } from '#errors';
 import type { MigrationStatus } from '#postgres';
-import { product } from '#settings';
 import type { CommandContext } from './context.js';
 import { resultText } from './terminal.js';
 import { table } from './text-table.js';
@@ -28,7 +27,7 @@ export function addDatabaseCommands(program: Command, context: CommandContext): 
     .option('--json', 'print JSON')
     .action(async ({ json }: { json?: boolean }) => {
       const { schemaFault } = await import('#postgres');
-      report(context, schemaFault(await printStatus(context, () => true, json)));
+      report(context, schemaFault(await printStatus(context, () => true, json), context.application.product));
     });
   program
     .command('migrate:revert')
@@ -43,7 +42,7 @@ export function addDatabaseCommands(program: Command, context: CommandContext): 
 /** Prints why this version cannot run on the schema, and sets the exit code to 1. */
 function report(context: CommandContext, fault: StartupError | undefined): void {
   if (fault === undefined) return;
-  context.tell(`${product().name}: ${fault.message}\n`);
+  context.tell(`${context.application.product.name}: ${fault.message}\n`);
   context.exitCode = 1;
 }
 

@@ -2,7 +2,7 @@ import type { Command } from 'commander';
 import type { ApiKeysService, IssuedApiKey, StoredApiKey } from '#api-keys';
 import { StartupError } from '#errors';
 import { printable } from '#runtime';
-import { nearestName, product } from '#settings';
+import { nearestName } from '#settings';
 import type { CommandContext, OpenedDatabase } from './context.js';
 import { dayCell, durationArgument, NEW_DATABASE, resultText, timeCell } from './terminal.js';
 import { table } from './text-table.js';
@@ -29,7 +29,7 @@ async function withKeys<Result>(
 ): Promise<Result> {
   const { ApiKeysService: Keys, ApiKeyVerifier } = await import('#api-keys');
   const make = ({ database, clock }: OpenedDatabase): ApiKeysService =>
-    new Keys(database, new ApiKeyVerifier(database, clock), clock, context.application);
+    new Keys(database, new ApiKeyVerifier(database, clock, context.application), clock, context.application);
   return context.with(Keys, make, work);
 }
 
@@ -92,7 +92,7 @@ function addList(keys: Command, context: CommandContext): void {
     .action(async ({ client, json }: { client?: string; json?: boolean }) => {
       const list = await withKeys(context, (apiKeys) => apiKeys.list({ client }));
       const whose = client === undefined ? '' : ` of a client '${printable(client)}'`;
-      const none = `No API key${whose}. Make one: ${product().command} keys create --client my-app`;
+      const none = `No API key${whose}. Make one: ${context.application.product.command} keys create --client my-app`;
       context.print(resultText(json, list.map(describe), list.length === 0 ? none : keyTable(list)));
     });
 }

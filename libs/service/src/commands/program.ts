@@ -1,5 +1,4 @@
 import { Command, CommanderError } from 'commander';
-import { product } from '#settings';
 import type { ServiceDefinition } from '../definition.js';
 import { loadEnvironmentFile } from '../settings.js';
 import { type CommandContext, type LoadApplication, OwnContext } from './context.js';
@@ -64,7 +63,7 @@ export async function runCommand(
     // The service has started meanwhile: it may run the command.
     if (error instanceof ServedDirectoryError && !isRepeated) return runCommand(createOne, context, words, true);
     const { failureText } = await import('./failure-text.js');
-    context.tell(`${failureText(error)}\n`);
+    context.tell(`${failureText(error, context.application.product.name)}\n`);
     return 1;
   }
 }
@@ -89,6 +88,6 @@ export async function runCommands(definition: ServiceDefinition, load: LoadAppli
   process.exitCode = await runCommand(createOne, context, words);
   const failure = await context.printFailure();
   if (failure === undefined || process.exitCode === 1) return;
-  context.tell(`${product().name}: ${failure.message}\n`);
+  context.tell(`${definition.product.name}: ${failure.message}\n`);
   process.exitCode = 1;
 }

@@ -4,7 +4,6 @@ import { type IncomingMessage, request } from 'node:http';
 import { resolve } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { StartupError } from '#errors';
-import { product } from '#settings';
 import type { CommandContext } from './context.js';
 import { KEY_HINT } from './keys.js';
 
@@ -77,7 +76,7 @@ function allowNewDatabase(context: CommandContext, directory: string, command: C
   const hasOption = command.options.some(({ long }) => long === '--new-database');
   throw new StartupError(
     `DATA_DIR '${directory}' has no database, and none was made. Run this in the directory of the service, or set DATA_DIR ` +
-      `or DATABASE_URL as there. ${hasOption ? '--new-database makes a new one' : `'${product().command} migrate' makes a new one`}.`,
+      `or DATABASE_URL as there. ${hasOption ? '--new-database makes a new one' : `'${context.application.product.command} migrate' makes a new one`}.`,
   );
 }
 

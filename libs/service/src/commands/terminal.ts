@@ -2,7 +2,7 @@ import { InvalidArgumentError } from 'commander';
 import { fstatSync, statSync } from 'node:fs';
 import { StartupError } from '#errors';
 import { printableLines } from '#runtime';
-import { product } from '#settings';
+import type { Product } from '#settings';
 
 /** The option of commands that may make the database of the embedded engine when asked to. */
 export const NEW_DATABASE = ['--new-database', 'if DATA_DIR has no database, make one'] as const;
@@ -37,8 +37,8 @@ function nameOf(stream: Output): string {
 }
 
 /** A message: nothing in it controls a terminal, and API keys of this service are cut to their displayed characters. */
-export function messageText(text: string): string {
-  return printableLines(text).replace(new RegExp(`(${product().apiKeyPrefix}\\w{7})\\w{42}`, 'g'), '$1…');
+export function messageText(text: string, { apiKeyPrefix }: Product): string {
+  return printableLines(text).replace(new RegExp(`(${apiKeyPrefix}\\w{7})\\w{42}`, 'g'), '$1…');
 }
 
 /**

@@ -1,0 +1,57 @@
+import { Controller, Get, Module } from '@nestjs/common';
+import { ApiOperation } from '@nestjs/swagger';
+import { RequireScopes, Stability } from '#operations';
+import { defineService } from '#service';
+import { PET_STORE } from '../../src/app.description.js';
+import { createTestApp, type TestApp } from '../support/app.js';
+
+@Controller('test-news')
+class NewsController {
+  @Get()
+  @RequireScopes('news:read')
+  @Stability('beta')
+  @ApiOperation({ summary: 'Read the news', description: 'Reads the news.' })
+  readNews(): object {
+    return {};
+  }
+}
+
+@Module({ controllers: [NewsController] })
+class NewsModule {}
+
+const KENNEL = defineService({
+  ...PET_STORE,
+  product: { name: 'kennel', command: 'npm run kennel --', apiKeyPrefix: 'kennel_' },
+});
+const PRODUCTS = [PET_STORE.product, KENNEL.product];
+const apps: TestApp[] = [];
+
+beforeAll(async () => {
+  for (const product of PRODUCTS) apps.push(await createTestApp({ features: [NewsModule], product }));
+});
+
+afterAll(async () => {
+  for (const app of apps) await app.close();
+});
+
+test.each([0, 1])('two applications in one process keep their own names: number %p', async (index) => {
+  const { name, apiKeyPrefix } = PRODUCTS[index] as (typeof PRODUCTS)[number];
+  const [app, other] = [apps[index], apps[1 - index]] as [TestApp, TestApp];
+  const challengeOf = async (path: string, apiKey: string | null): Promise<unknown> =>
+    (await app.client.get(path, { apiKey })).headers['www-authenticate'];
+
+  expect(app.apiKey.slice(0, apiKeyPrefix.length)).toBe(apiKeyPrefix);
+  expect(await challengeOf('/v1/pets', null)).toBe(`Bearer realm="${name}"`);
+  expect(await challengeOf('/v1/pets', other.apiKey)).toMatch(`Bearer realm="${name}", error="invalid_token"`);
+  expect(await challengeOf('/metrics', app.apiKey)).toMatch(`Bearer realm="${name}", error="insufficient_scope"`);
+
+  const apiKey = await app.createApiKey('metrics:read', 'news:read');
+  const { headers } = await app.client.get('/v1/test-news', { apiKey });
+  expect(Object.keys(headers).filter((field) => field.endsWith('-stability'))).toEqual([`${name}-stability`]);
+
+  // Metrics of process_ and nodejs_ are those of prom-client itself.
+  const { text } = await app.client.get('/metrics', { apiKey });
+  const metrics = [...text.matchAll(/^# TYPE (?!process_|nodejs_)(\S+)/gm)].map(([, metric]) => metric);
+  expect(metrics).toContain(`${name}_http_requests_in_flight`);
+  expect(metrics.filter((metric) => !metric?.startsWith(`${name}_`))).toEqual([]);
+});
