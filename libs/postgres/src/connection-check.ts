@@ -2,9 +2,8 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import pg from 'pg';
 import { StartupError } from '#errors';
 import { product } from '#settings';
-import { directly, isDirect, type PostgresConfig } from './connection-settings.js';
+import { directly, isDirect, type PostgresConfig, prepareSession } from './connection-settings.js';
 import { UnusableDatabase } from './connections/connection-errors.js';
-import { prepareSession } from './connections/session.js';
 
 const RETRY_MS = 500;
 

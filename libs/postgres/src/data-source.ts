@@ -1,11 +1,20 @@
+import { Global, Module } from '@nestjs/common';
+import { TypeOrmModule } from '@nestjs/typeorm';
 import pg from 'pg';
 import type { DataSource, DataSourceOptions } from 'typeorm';
 import { EmbeddedEngine } from '#embedded-postgres';
-import type { MigrationSource } from '#settings';
+import { Application, Config, type MigrationSource } from '#settings';
 import { checkConnection } from './connection-check.js';
-import { directly, isDirect, type PostgresConfig, serverConnectionSettings } from './connection-settings.js';
+import {
+  answerTimeoutMs,
+  directly,
+  isDirect,
+  type PostgresConfig,
+  prepareSession,
+  serverConnectionSettings,
+} from './connection-settings.js';
 import { ServicePool, type ServicePoolOptions } from './connections/service-pool.js';
-import { prepareSession } from './connections/session.js';
+import { Database } from './database.js';
 import { migrate } from './schema/migrate.js';
 import { loadMigrations } from './schema/migration-files.js';
 import { migrationStatus, schemaFault } from './schema/migration-history.js';
@@ -105,3 +114,32 @@ async function migrateOnStart(dataSource: DataSource, { config, ...options }: Da
   const direct = await openDataSource({ ...options, config: directly(config), entities: [], extra: undefined });
   return migrate(direct).finally(() => direct.destroy());
 }
+
+/** Token of the array of all migrations: those of the application and of the platform. */
+export const MIGRATIONS = Symbol('MIGRATIONS');
+
+/**
+ * The database for every module: `Database`, TypeORM's `DataSource` and `EntityManager`, and repositories through
+ * `TypeOrmModule.forFeature`. The database is opened and its schema checked before any class that injects one of these is
+ * created. It is closed with the application.
+ */
+@Global()
+@Module({
+  imports: [
+    TypeOrmModule.forRootAsync({
+      inject: [Config, Application, MIGRATIONS],
+      useFactory: async (config: PostgresConfig, { typeorm }: Application, migrations: MigrationSource[]) => ({
+        ...typeorm,
+        ...(await dataSourceOptions(config, migrations)),
+        extra: { answerTimeoutMs: answerTimeoutMs(config) },
+        autoLoadEntities: true,
+        // `checkConnection` waits. What fails after it ends the process; the process manager starts it again.
+        toRetry: () => false,
+      }),
+      dataSourceFactory: (options) => openCurrentDatabase(options as DatabaseOptions),
+    }),
+  ],
+  providers: [Database],
+  exports: [Database],
+})
+export class DatabaseModule {}
