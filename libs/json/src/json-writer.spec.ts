@@ -1,7 +1,6 @@
 import fc from 'fast-check';
 import { INT64_MAX, INT64_MIN, toInt64 } from './int64.js';
-import { jsonTextOf, shared } from './json-text.js';
-import { writeByDeclaration, writeJson } from './json-writer.js';
+import { jsonTextOf, shared, writeByDeclaration, writeJson } from './json-writer.js';
 import { readOwnJson } from './json-reader.js';
 
 const edges = [0n, 1n, 2n ** 53n, 2n ** 63n].flatMap((edge) => [edge - 1n, edge, edge + 1n, -edge]);
