@@ -12,7 +12,7 @@ import type { Observable } from 'rxjs';
 import { StartupError } from '#errors';
 import { DirectInterceptor } from '#internals';
 import { Config, rootUrlOf } from '#settings';
-import { escapeAddress } from './page.interceptor.js';
+import { escapeAddress } from './paging.decorators.js';
 
 type Identified = Readonly<{ id: bigint | number | string }>;
 type CreatingHandler = (...given: never[]) => Identified | Promise<Identified> | Observable<Identified>;

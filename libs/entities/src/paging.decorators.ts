@@ -1,9 +1,12 @@
-import { applyDecorators, type Type, UseInterceptors } from '@nestjs/common';
+import { applyDecorators, type ExecutionContext, Injectable, type Type, UseInterceptors } from '@nestjs/common';
 import { ApiExtraModels, ApiOkResponse, ApiSchema, DECORATORS, getSchemaPath } from '@nestjs/swagger';
+import type { Request, Response } from 'express';
+import { unescape } from 'node:querystring';
 import { FailsWith, INVALID_CURSOR } from '#errors';
-import { IntegerParameter, OpaqueParameter } from '#input';
-import { CURSOR_PATTERN, DEFAULT_PAGE_SIZE, MAX_CURSOR_LENGTH, MAX_PAGE_SIZE } from './keyset.js';
-import { PageInterceptor } from './page.interceptor.js';
+import { type Handler, IntegerParameter, OpaqueParameter, queryClassOf } from '#input';
+import { DirectInterceptor } from '#internals';
+import { Config, rootUrlOf } from '#settings';
+import { CURSOR_PATTERN, DEFAULT_PAGE_SIZE, MAX_CURSOR_LENGTH, MAX_PAGE_SIZE, type Page } from './keyset.js';
 
 /**
  * The query parameter `limit`: 1 to {@link MAX_PAGE_SIZE}, {@link DEFAULT_PAGE_SIZE} when it is not sent.
@@ -62,4 +65,66 @@ export function Paged(type: Type, description: string): MethodDecorator {
     FailsWith(INVALID_CURSOR),
     UseInterceptors(PageInterceptor),
   );
+}
+
+@Injectable()
+class PageInterceptor extends DirectInterceptor {
+  private readonly root: string;
+
+  /** The parameter `limit` of a request without it, by handler. */
+  private readonly defaultLimits = new Map<unknown, string>();
+
+  constructor({ publicBaseUrl }: Config) {
+    super();
+    this.root = rootUrlOf(publicBaseUrl);
+  }
+
+  override after(result: unknown, context: ExecutionContext): unknown {
+    const { items, nextCursor } = result as Page<unknown>;
+    if (nextCursor !== undefined) {
+      const address = `${this.root}${this.addressOf(context)}cursor=${nextCursor}`;
+      context.getArgByIndex<Response>(1).appendHeader('Link', `<${address}>; rel="next"`);
+    }
+    return items;
+  }
+
+  private addressOf(context: ExecutionContext): string {
+    const { path, originalUrl } = context.getArgByIndex<Request>(0);
+    let limit: string | undefined;
+    let filters = '';
+    for (let end = originalUrl.indexOf('?'); end !== -1;) {
+      const start = end + 1;
+      end = originalUrl.indexOf('&', start);
+      const parameter = originalUrl.slice(start, end === -1 ? undefined : end);
+      const name = nameOf(parameter);
+      if (name === 'limit') limit = `${parameter}&`;
+      else if (name !== 'cursor' && name !== '') filters += `${parameter}&`;
+    }
+    return escapeAddress(`${path}?${limit ?? this.defaultLimitOf(context)}${filters}`);
+  }
+
+  private defaultLimitOf(context: ExecutionContext): string {
+    const handler = context.getHandler() as Handler;
+    let parameter = this.defaultLimits.get(handler);
+    if (parameter === undefined) {
+      const Query = queryClassOf(context.getClass(), handler);
+      const { limit } = Query ? (new Query() as { limit?: number }) : {};
+      this.defaultLimits.set(handler, (parameter = limit === undefined ? '' : `limit=${limit}&`));
+    }
+    return parameter;
+  }
+}
+
+/** An address without characters that must be escaped. */
+const PLAIN = /^[\w/?=&.-]*$/;
+
+/** Escapes the characters that a URL must not have: they could end a link. Escapes of the client stay as they are. */
+export function escapeAddress(address: string): string {
+  return PLAIN.test(address) ? address : encodeURI(address).replaceAll('%25', '%');
+}
+
+function nameOf(parameter: string): string {
+  const end = parameter.indexOf('=');
+  const name = end === -1 ? parameter : parameter.slice(0, end);
+  return name.includes('%') ? unescape(name) : name;
 }
