@@ -1,7 +1,6 @@
 export { BODY_SETTINGS, BodyGuard, BodyLimits } from './src/body.guard.js';
 export { type Handler, queryClassOf } from './src/handler-parameters.js';
 export { InputPipe, NoQuery } from './src/input.pipe.js';
-export { PathId } from './src/path-id.decorator.js';
 export {
   BooleanProperty,
   EnumProperty,
@@ -10,5 +9,6 @@ export {
   IntegerParameter,
   IntegerProperty,
   OpaqueParameter,
+  PathId,
   TextProperty,
 } from './src/property.decorators.js';

@@ -64,20 +64,17 @@ export class BodyGuard implements CanActivate {
     // Messages of gateways and microservices have no body.
     if (execution.getType() !== 'http') return true;
     const request = execution.getArgByIndex<Request>(0);
-    const plan = this.planOf(request.context.operation as string, execution);
-    if (plan === null || request.body !== undefined || request.readableDidRead) return true;
-    const body = this.adapterHost.httpAdapter.bodies.read(request, plan);
-    if (body instanceof Promise) return body.then((read: unknown) => setBody(request, read, plan));
-    return setBody(request, body, plan);
-  }
-
-  private planOf(operation: string, execution: ExecutionContext): GuardPlan | null {
+    const operation = request.context.operation as string;
     let plan = this.plans.get(operation);
     if (plan === undefined) {
       plan = bodyPlanOf(execution.getClass(), execution.getHandler() as Handler, this.config.maxBodyBytes);
       this.plans.set(operation, plan);
     }
-    return plan;
+    if (plan === null || request.body !== undefined || request.readableDidRead) return true;
+    const body = this.adapterHost.httpAdapter.bodies.read(request, plan);
+    const { isUnpiped } = plan;
+    if (body instanceof Promise) return body.then((read: unknown) => setBody(request, read, isUnpiped));
+    return setBody(request, body, isUnpiped);
   }
 }
 
@@ -86,7 +83,7 @@ interface GuardPlan extends BodyPlan {
   readonly isUnpiped: boolean;
 }
 
-function setBody(request: Request, body: unknown, { isUnpiped }: GuardPlan): true {
+function setBody(request: Request, body: unknown, isUnpiped: boolean): true {
   const fault = isUnpiped ? unstorableIn(body) : undefined;
   if (fault !== undefined) throw new ApiError(VALIDATION_FAILED, fault);
   request.body = body;

@@ -92,7 +92,7 @@ export class InputPipe implements PipeTransform, OnModuleInit {
       throw new ApiError(definition, givenTwice(data));
     }
     if (!isWhole || !isInputClass(metatype)) return storable(value, metadata, definition);
-    if (type === 'body' && !isObject(value)) {
+    if (type === 'body' && (typeof value !== 'object' || value === null || Array.isArray(value))) {
       const fault = value === undefined ? 'is required' : 'must be a JSON object';
       throw new ApiError(definition, `${data ?? 'the body'} ${fault}`);
     }
@@ -101,7 +101,16 @@ export class InputPipe implements PipeTransform, OnModuleInit {
     if (!hasRules) return storable(plainToInstance(metatype, sent) as unknown, metadata, definition);
     if (properties === undefined) return this.validate(sent, metadata, definition);
     if (type === 'query') checkNames(sent, properties);
-    return makeInstance(new metatype() as Fields, properties, sent, definition, type === 'body' ? data : undefined);
+    const instance = new metatype() as Fields;
+    let faults: string[] | undefined;
+    for (const property of properties) {
+      const read = property.read(sent[property.name], sent);
+      if (read === INVALID) (faults ??= []).push(property.faultOf(sent[property.name]));
+      else if (read !== undefined) instance[property.name] = read;
+    }
+    if (faults === undefined) return instance;
+    const prefix = data === undefined ? '' : `${data}.`;
+    throw new ApiError(definition, faults.map((fault) => prefix + fault).join('; '));
   }
 
   private async validate(sent: Fields, metadata: ArgumentMetadata, definition: ErrorDefinition): Promise<unknown> {
@@ -118,34 +127,12 @@ export class InputPipe implements PipeTransform, OnModuleInit {
   }
 }
 
-function isObject(value: unknown): boolean {
-  return typeof value === 'object' && value !== null && !Array.isArray(value);
-}
-
 /** @throws ApiError that names a member which PostgreSQL could not store; rules of class-validator accept such texts and numbers */
 function storable(value: unknown, { type, data }: ArgumentMetadata, definition: ErrorDefinition): unknown {
   // A path has none but NUL, which a handler may answer with 404.
   const fault = type === 'param' ? undefined : unstorableIn(value, data);
   if (fault !== undefined) throw new ApiError(definition, fault);
   return value;
-}
-
-function makeInstance(
-  instance: Fields,
-  properties: readonly CheckedProperty[],
-  sent: Fields,
-  definition: ErrorDefinition,
-  member: string | undefined,
-): unknown {
-  let faults: string[] | undefined;
-  for (const property of properties) {
-    const read = property.read(sent[property.name], sent);
-    if (read === INVALID) (faults ??= []).push(property.faultOf(sent[property.name]));
-    else if (read !== undefined) instance[property.name] = read;
-  }
-  if (faults === undefined) return instance;
-  const prefix = member === undefined ? '' : `${member}.`;
-  throw new ApiError(definition, faults.map((fault) => prefix + fault).join('; '));
 }
 
 /** @throws ApiError INVALID_PARAMETER that lists the unknown and repeated names in a query, MAX_NAMED_FAULTS at most */

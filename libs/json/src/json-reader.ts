@@ -27,7 +27,10 @@ export function readJson(bytes: Buffer, limits = JSON_LIMITS): unknown {
   try {
     value = JSON.parse(text);
   } catch (error) {
-    throw syntaxFault(text, error as Error);
+    // V8 says most faults with their position, and quotes the text at the others.
+    const [, fault = 'Unexpected character', position] =
+      /^(.*?)(?:, .*is not valid JSON|(?: in JSON)? at position (\d+).*)?$/su.exec((error as Error).message) ?? [];
+    throw malformed(fault, text, position === undefined ? undefined : Number(position));
   }
   // JSON.parse keeps the last of two members with one name.
   if (countMembers(value) < members) {
@@ -107,13 +110,6 @@ function walk(text: string, parsed: unknown, onNumber?: typeof keepNumeral): voi
     }
   };
   read(parsed);
-}
-
-/** V8 says most faults with their position, and quotes the text at the others. */
-function syntaxFault(text: string, { message }: Error): ApiError {
-  const [, fault = 'Unexpected character', position] =
-    /^(.*?)(?:, .*is not valid JSON|(?: in JSON)? at position (\d+).*)?$/su.exec(message) ?? [];
-  return malformed(fault, text, position === undefined ? undefined : Number(position));
 }
 
 function malformed(fault: string, text = '', at?: number): ApiError {

@@ -163,10 +163,6 @@ interface JsonText {
 /** Keeps the text of a shared array on the array itself: a WeakMap would give the garbage collector as much work as the text. */
 const TEXT = Symbol('JSON text');
 
-interface Shared {
-  [TEXT]?: Partial<JsonText>;
-}
-
 /**
  * Declares that several responses share an array of objects: its text and entity tag are made once. The array and its objects
  * are frozen, so an interceptor that would change them for all responses fails; it may return others.
@@ -187,7 +183,7 @@ export function shared<Items extends readonly object[]>(items: Items): Items {
  * @param isTagged whether the entity tag is needed
  */
 export function jsonTextOf(value: unknown, isTagged: boolean): JsonText {
-  const json = (Array.isArray(value) && (value as Shared)[TEXT]) || {};
+  const json = (Array.isArray(value) && (value as { [TEXT]?: Partial<JsonText> })[TEXT]) || {};
   json.text ??= writeJson(value);
   if (isTagged) json.tag ??= entityTag(json.text);
   return json as JsonText;

@@ -156,21 +156,9 @@ export class ServicePool extends pg.Pool {
     return client;
   }
 
+  /** Closes connections whose statement is late. */
   private look(answerTimeoutMs: number): void {
     if (this.ended) clearInterval(this.watch);
-    this.closeLate(answerTimeoutMs);
-    if (this.unanswered > 0) void this.countStandbyWaits();
-  }
-
-  private async countStandbyWaits(): Promise<void> {
-    const [row] = await this.query<{ count: string }>(STANDBY_WAITS).then(
-      ({ rows }) => rows,
-      () => [],
-    );
-    if (row !== undefined) this.unanswered = Math.min(this.unanswered, Number(row.count));
-  }
-
-  private closeLate(answerTimeoutMs: number): void {
     const now = performance.now();
     const seen = new Map<object, number>();
     for (const client of this.clients) {
@@ -183,6 +171,15 @@ export class ServicePool extends pg.Pool {
       destroySocket(client, new Error('Query read timeout'));
     }
     this.seen = seen;
+    if (this.unanswered > 0) void this.countStandbyWaits();
+  }
+
+  private async countStandbyWaits(): Promise<void> {
+    const [row] = await this.query<{ count: string }>(STANDBY_WAITS).then(
+      ({ rows }) => rows,
+      () => [],
+    );
+    if (row !== undefined) this.unanswered = Math.min(this.unanswered, Number(row.count));
   }
 }
 

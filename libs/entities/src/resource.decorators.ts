@@ -1,8 +1,23 @@
-import { applyDecorators, type ExecutionContext, Injectable, type Type, UseInterceptors } from '@nestjs/common';
-import { ApiExtraModels, ApiOkResponse, ApiSchema, DECORATORS, getSchemaPath } from '@nestjs/swagger';
+import {
+  applyDecorators,
+  type ExecutionContext,
+  HttpCode,
+  Injectable,
+  type Type,
+  UseInterceptors,
+} from '@nestjs/common';
+import {
+  ApiCreatedResponse,
+  ApiExtraModels,
+  ApiOkResponse,
+  ApiSchema,
+  DECORATORS,
+  getSchemaPath,
+} from '@nestjs/swagger';
 import type { Request, Response } from 'express';
 import { unescape } from 'node:querystring';
-import { FailsWith, INVALID_CURSOR } from '#errors';
+import type { Observable } from 'rxjs';
+import { FailsWith, INVALID_CURSOR, StartupError } from '#errors';
 import { type Handler, IntegerParameter, OpaqueParameter, queryClassOf } from '#input';
 import { DirectInterceptor } from '#internals';
 import { Config, rootUrlOf } from '#settings';
@@ -68,16 +83,20 @@ export function Paged(type: Type, description: string): MethodDecorator {
 }
 
 @Injectable()
-class PageInterceptor extends DirectInterceptor {
-  private readonly root: string;
-
-  /** The parameter `limit` of a request without it, by handler. */
-  private readonly defaultLimits = new Map<unknown, string>();
+class AddressInterceptor extends DirectInterceptor {
+  /** The beginning of every address. */
+  protected readonly root: string;
 
   constructor({ publicBaseUrl }: Config) {
     super();
     this.root = rootUrlOf(publicBaseUrl);
   }
+}
+
+@Injectable()
+class PageInterceptor extends AddressInterceptor {
+  /** The parameter `limit` of a request without it, by handler. */
+  private readonly defaultLimits = new Map<unknown, string>();
 
   override after(result: unknown, context: ExecutionContext): unknown {
     const { items, nextCursor } = result as Page<unknown>;
@@ -119,7 +138,7 @@ class PageInterceptor extends DirectInterceptor {
 const PLAIN = /^[\w/?=&.-]*$/;
 
 /** Escapes the characters that a URL must not have: they could end a link. Escapes of the client stay as they are. */
-export function escapeAddress(address: string): string {
+function escapeAddress(address: string): string {
   return PLAIN.test(address) ? address : encodeURI(address).replaceAll('%25', '%');
 }
 
@@ -127,4 +146,47 @@ function nameOf(parameter: string): string {
   const end = parameter.indexOf('=');
   const name = end === -1 ? parameter : parameter.slice(0, end);
   return name.includes('%') ? unescape(name) : name;
+}
+
+type Identified = Readonly<{ id: bigint | number | string }>;
+type CreatingHandler = (...given: never[]) => Identified | Promise<Identified> | Observable<Identified>;
+type CreatingDecorator = <H extends CreatingHandler>(
+  target: object,
+  name: string,
+  of: TypedPropertyDescriptor<H>,
+) => void;
+
+/**
+ * Sends 201 and what the handler returns, with its address in `Location` (RFC 9110): the path of the request, and the `id`
+ * behind it. Documents both.
+ *
+ * @example `@Post() @Created(Visit, 'The recorded visit.') recordVisit(@Body() visit: NewVisit): Promise<Visit>`
+ * @param type the class of the response
+ * @throws StartupError when the class documents no `id`
+ */
+export function Created(type: Type<Identified>, description: string): CreatingDecorator {
+  const members = Reflect.getMetadata(DECORATORS.API_MODEL_PROPERTIES_ARRAY, type.prototype as object) as unknown;
+  // @nestjs/swagger puts a colon before each name.
+  if (!Array.isArray(members) || !members.includes(':id')) {
+    throw new StartupError(`@Created(${type.name}, '${description}') needs a class with a documented id.`);
+  }
+  // `libs/openapi` describes the header field.
+  const headers = { Location: { $ref: '#/components/headers/Location' } };
+  const response = ApiCreatedResponse({ description, type, headers });
+  return applyDecorators(HttpCode(201), response, UseInterceptors(CreatedInterceptor));
+}
+
+@Injectable()
+class CreatedInterceptor extends AddressInterceptor {
+  override after(result: unknown, context: ExecutionContext): unknown {
+    const { id } = (result ?? {}) as Partial<Identified>;
+    if (id === undefined) {
+      throw new Error(`${context.getClass().name}.${context.getHandler().name} has @Created, but returned no id.`);
+    }
+    // The path of a request is spelt as that of its route: routing is strict and minds the case.
+    const { path } = context.getArgByIndex<Request>(0);
+    const end = typeof id === 'string' ? encodeURIComponent(id) : id;
+    context.getArgByIndex<Response>(1).setHeader('Location', `${this.root}${escapeAddress(path)}/${end}`);
+    return result;
+  }
 }
