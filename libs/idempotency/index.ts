@@ -6,6 +6,5 @@ export {
   KEY_PATTERN,
   MAX_FIELD_LENGTH,
 } from './src/idempotency-key.js';
-export { Idempotency, IdempotencyModule, type Kept } from './src/idempotency.js';
-export { IdempotentInserts } from './src/idempotent-inserts.js';
+export { Idempotency, IdempotencyModule, IdempotentInserts, type Kept } from './src/idempotency.js';
 export { IDEMPOTENCY_MIGRATIONS } from './src/migrations.js';

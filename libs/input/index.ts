@@ -1,9 +1,6 @@
-export { BodyLimits } from './src/body-limits.decorator.js';
-export { BODY_SETTINGS, BodyGuard } from './src/body.guard.js';
+export { BODY_SETTINGS, BodyGuard, BodyLimits } from './src/body.guard.js';
 export { type Handler, queryClassOf } from './src/handler-parameters.js';
-export { InputPipe } from './src/input.pipe.js';
-export { NoQuery } from './src/no-query.decorator.js';
-export { PathId } from './src/path-id.decorator.js';
+export { InputPipe, NoQuery } from './src/input.pipe.js';
 export {
   BooleanProperty,
   EnumProperty,
@@ -12,5 +9,6 @@ export {
   IntegerParameter,
   IntegerProperty,
   OpaqueParameter,
+  PathId,
   TextProperty,
 } from './src/property.decorators.js';

@@ -1,6 +1,5 @@
 export { isScope, Public, PUBLIC_METADATA, RequireScopes } from './src/access.decorators.js';
-export { Deprecated, Stability } from './src/deprecation.decorators.js';
-export { DeprecationInterceptor } from './src/deprecation.interceptor.js';
+export { Deprecated, DeprecationInterceptor, Stability } from './src/deprecation.decorators.js';
 export { type Deprecation, DEPRECATION_SETTINGS } from './src/deprecation.js';
 export { operationRemoved, removalMessage } from './src/deprecation.js';
 export { IDEMPOTENT_METADATA, type Operation, OperationRegistry } from './src/operation-registry.js';

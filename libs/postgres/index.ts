@@ -10,13 +10,11 @@ export {
   rootFault,
   unavailable,
 } from './src/connections/connection-errors.js';
-export { ServicePool, type ServicePoolOptions } from './src/connections/service-pool.js';
-export { StatementRunner } from './src/connections/statement-runner.js';
+export { ServicePool, type ServicePoolOptions, StatementRunner } from './src/connections/service-pool.js';
 export { parseDatabaseUri, POSTGRESQL_URI, serverOf } from './src/database-uri.js';
 export { Batches, type BatchLimits } from './src/batches.js';
-export { openDatabase } from './src/data-source.js';
-export { DatabaseModule, MIGRATIONS } from './src/database.module.js';
-export { Database, ReadReplicas, type Transaction, type TransactionOptions } from './src/database.js';
+export { DatabaseModule, MIGRATIONS, openDatabase } from './src/data-source.js';
+export { Database, ReadReplicas, type Transaction } from './src/database.js';
 export { migrate, revertLastMigration } from './src/schema/migrate.js';
 export { foreignSchema, type Migration, type MigrationStatus } from './src/schema/migration-history.js';
 export { migrationStatus, schemaFault } from './src/schema/migration-history.js';

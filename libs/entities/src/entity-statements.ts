@@ -8,13 +8,6 @@ import { MAX_PAGE_SIZE } from './keyset.js';
 
 type ColumnMetadata = EntityMetadata['columns'][number];
 
-/** The statements that read one page, and several pages at once. */
-export interface PageStatements {
-  /** The limit is part of the text: as a parameter, PostgreSQL could not estimate how few rows it means. */
-  readonly one: (limit: number) => Statement;
-  readonly many: Statement;
-}
-
 /** Columns with a value, in the order of the entity, and the values as PostgreSQL takes them. */
 export interface Given {
   /** A number that stands for the set of columns. */
@@ -51,7 +44,8 @@ export class EntityStatements<Entity extends ObjectLiteral> {
   private readonly driver: EntityMetadata['dataSource']['driver'];
   /** The columns whose values TypeORM converts before it writes them. */
   private readonly converted: ReadonlySet<ColumnMetadata>;
-  private readonly Entity: new (row: readonly unknown[]) => Entity;
+  /** The class that makes an entity of a row. */
+  readonly Entity: new (row: readonly unknown[]) => Entity;
 
   /** @throws StartupError when the primary key of the entity is no generated bigint `id` */
   constructor(private readonly repository: Repository<Entity>) {
@@ -114,10 +108,6 @@ export class EntityStatements<Entity extends ObjectLiteral> {
     return { key, columns, values };
   }
 
-  entityOf(row: readonly unknown[]): Entity {
-    return new this.Entity(row);
-  }
-
   /** Completes the query of a page, of the alias `entity`. `firstId`, and a filter's value by its position, are SQL. */
   page(
     query: SelectQueryBuilder<Entity>,
@@ -141,8 +131,11 @@ export class EntityStatements<Entity extends ObjectLiteral> {
     return query;
   }
 
-  /** The values are the first id and the filters; of `many`, arrays of first ids, of row limits and of each filter. */
-  pages(filters: readonly ColumnMetadata[]): PageStatements {
+  /**
+   * The statements that read one page, and several pages at once. The values are the first id and the filters; of `many`,
+   * arrays of first ids, of row limits and of each filter.
+   */
+  pages(filters: readonly ColumnMetadata[]) {
     const select = (limit: number, firstId: string, valueOf: (filter: number) => string): string =>
       this.page(this.query(), filters, firstId, valueOf).limit(limit).getQuery();
     const largest = select(MAX_ROWS, 'page.first_id', (filter) => `page.wanted_${filter}`);
@@ -151,7 +144,8 @@ export class EntityStatements<Entity extends ObjectLiteral> {
     const order = this.orderOf(filters).map((column) => this.metadata.columns.indexOf(column) + 1);
     const one: Statement[] = [];
     return {
-      one: (limit) =>
+      // The limit is part of the text: as a parameter, PostgreSQL could not estimate how few rows it means.
+      one: (limit: number): Statement =>
         (one[limit] ??= this.statement(
           `page_${limit}`,
           select(limit, '$1', (filter) => `$${filter + 2}`),

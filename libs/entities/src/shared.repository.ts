@@ -3,7 +3,7 @@ import type { ObjectLiteral, Repository } from 'typeorm';
 import { Idempotency, type IdempotencyKey, type IdempotentInserts } from '#idempotency';
 import { compareInt64Texts, INT64_MAX, INT64_MIN, int64Of, shared } from '#json';
 import { Batches, type BatchLimits, Database, EXACT_COMMENT } from '#postgres';
-import { EntityStatements, type Given, type PageStatements } from './entity-statements.js';
+import { EntityStatements, type Given } from './entity-statements.js';
 import { type Filters, Keyset, MAX_PAGE_SIZE, type Page, type PageQuery } from './keyset.js';
 
 /** Values of an entity's properties. An int64 may be a bigint. */
@@ -84,7 +84,7 @@ export class SharedRepository<Entity extends ObjectLiteral & { id: string }, Ite
     const batches =
       limit <= MAX_PAGE_SIZE &&
       this.prepared(this.pages, given, () => {
-        const read = this.readPages(this.statements.pages(columns));
+        const read = this.readPages(given);
         return { small: this.batches(read, PAGE_LIMITS), large: this.batches(read, LARGE_PAGE_LIMITS) };
       });
     const samePage = `${limit} ${firstId} ${values.length > 0 ? JSON.stringify(values) : ''}`;
@@ -162,12 +162,13 @@ export class SharedRepository<Entity extends ObjectLiteral & { id: string }, Ite
     return new Batches(execute, { ...limits, waitMs: this.database.acquireTimeoutMs });
   }
 
-  private readPages({ one, many }: PageStatements) {
+  private readPages({ columns }: Given) {
+    const { one, many } = this.statements.pages(columns);
     return async (requests: readonly PageRequest[]): Promise<Page<Item>[]> => {
       const [first] = requests as [PageRequest];
       if (requests.length === 1) {
         const rows = await this.database.read(one(first.limit + 1), [first.firstId, ...first.values]);
-        const entities = rows.map((row) => this.statements.entityOf(row));
+        const entities = rows.map((row) => new this.statements.Entity(row));
         return [this.pageOf(entities, first)];
       }
       const rows = await this.database.read(many, [
@@ -177,7 +178,7 @@ export class SharedRepository<Entity extends ObjectLiteral & { id: string }, Ite
       ]);
       const found: Entity[][] = requests.map(() => []);
       // PostgreSQL counts positions from 1.
-      for (const row of rows) found[Number(row.at(-1)) - 1]?.push(this.statements.entityOf(row));
+      for (const row of rows) found[Number(row.at(-1)) - 1]?.push(new this.statements.Entity(row));
       // PostgreSQL usually returns them in order but does not promise it. Looking takes a third of the time of sorting.
       const byId = (one: Entity, other: Entity): number => compareInt64Texts(one.id, other.id);
       for (const all of found) {
@@ -199,7 +200,7 @@ export class SharedRepository<Entity extends ObjectLiteral & { id: string }, Ite
       const rows = await (ids.length === 1
         ? this.database.readPrimary(one, [ids[0]])
         : this.database.readPrimary(many, [arrayOf(ids)]));
-      const found = new Map(rows.map((row) => this.statements.entityOf(row)).map((entity) => [entity.id, entity]));
+      const found = new Map(rows.map((row) => new this.statements.Entity(row)).map((entity) => [entity.id, entity]));
       return ids.map((id) => {
         const entity = found.get(String(id));
         return entity && this.toItem(entity);

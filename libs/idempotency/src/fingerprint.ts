@@ -32,13 +32,11 @@ function sortMembers(value: unknown): unknown {
   const defaults = defaultsOf(value);
   const members = Object.entries(value)
     .map(([name, member]) => [name, sortMembers(member)] as const)
-    .filter(([name, member]) => !isDefault(member, defaults?.get(name)))
+    .filter(
+      ([name, member]) => member === undefined || !defaults?.has(name) || writeJson(member) !== defaults.get(name),
+    )
     .sort(([one], [other]) => (one < other ? -1 : 1));
   return Object.fromEntries(members);
-}
-
-function isDefault(member: unknown, defaultText: string | undefined): boolean {
-  return defaultText !== undefined && member !== undefined && writeJson(member) === defaultText;
 }
 
 /** By prototype: the JSON texts of a new instance's members, by name. */

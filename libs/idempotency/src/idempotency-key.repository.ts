@@ -130,18 +130,15 @@ export class IdempotencyKeyRepository {
     const values = [key.clientId, key.value, fingerprint, result];
     return (await transaction.run(IDEMPOTENCY_STATEMENTS.STORE, values).catch(settle)).length > 0;
   }
-
-  /** Removes some expired keys, the oldest first, and returns how many. Does not wait for other instances that remove keys. */
-  async removeExpired(): Promise<number> {
-    const [row] = await this.database.write<[string]>(IDEMPOTENCY_STATEMENTS.REMOVE_EXPIRED, []);
-    return Number(row?.[0]);
-  }
 }
 
-/** Removes expired keys in the background. */
+/** Removes expired keys in the background, the oldest first. Does not wait for other instances that remove keys. */
 @Injectable()
 export class ExpiredKeys extends BackgroundRemoval {
-  constructor(keys: IdempotencyKeyRepository) {
-    super(new Logger(BackgroundRemoval.name), 'Expired idempotency keys', 60_000, () => keys.removeExpired());
+  constructor(database: Database) {
+    super(new Logger(BackgroundRemoval.name), 'Expired idempotency keys', 60_000, async () => {
+      const [row] = await database.write<[string]>(IDEMPOTENCY_STATEMENTS.REMOVE_EXPIRED, []);
+      return Number(row?.[0]);
+    });
   }
 }

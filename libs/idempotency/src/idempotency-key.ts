@@ -7,8 +7,6 @@ import { IDEMPOTENT_METADATA } from '#operations';
 /** The header field of the request (draft-ietf-httpapi-idempotency-key-header-07). */
 export const IDEMPOTENCY_KEY_HEADER = 'Idempotency-Key';
 
-const IDEMPOTENT_REPLAYED_HEADER = 'Idempotent-Replayed';
-
 /** Longest value of the field: a quoted key of 255 characters, each of them escaped. */
 export const MAX_FIELD_LENGTH = 2 + 2 * 255;
 
@@ -19,12 +17,6 @@ export const MAX_FIELD_LENGTH = 2 + 2 * 255;
 export const KEY_PATTERN = String.raw`^(?:([!#-~][ -~]{0,254})|"((?:[ !#-\[\]-~]|\\["\\]){1,255})")$`;
 
 const GRAMMAR = new RegExp(KEY_PATTERN);
-
-/** The key in a value of the field, quoted or bare; undefined for an invalid value. */
-export function readKey(value: string): string | undefined {
-  const [, bare, quoted] = GRAMMAR.exec(value) ?? [];
-  return bare ?? quoted?.replace(/\\(.)/g, '$1');
-}
 
 /** The idempotency key of a request, with its client and operation. */
 export class IdempotencyKey {
@@ -48,7 +40,20 @@ const FIELD = IDEMPOTENCY_KEY_HEADER.toLowerCase();
 
 const sentKey = createParamDecorator((_: unknown, execution: ExecutionContext) => {
   const http = execution.switchToHttp();
-  return keyOf(http.getRequest<Request>(), http.getResponse<Response>());
+  const request = http.getRequest<Request>();
+  const sent = request.headers[FIELD];
+  if (sent === undefined) return undefined;
+  const match = typeof sent === 'string' && countHeader(request, FIELD) === 1 ? GRAMMAR.exec(sent) : null;
+  const [, bare, quoted] = match ?? [];
+  const key = bare ?? quoted?.replace(/\\(.)/g, '$1');
+  if (key === undefined) throw new ApiError(INVALID_IDEMPOTENCY_KEY);
+  const { path } = request.route as { path: string };
+  // Method and route, with the version. Names of path parameters are left out, because clients do not see them.
+  const operation = `${request.method} ${request.baseUrl}${path.replace(/:\w+/g, ':')}`;
+  // The start has made sure that the handler is not public.
+  return new IdempotencyKey(request.context.clientId as bigint, operation, key, () =>
+    http.getResponse<Response>().setHeader('Idempotent-Replayed', 'true'),
+  );
 });
 
 /**
@@ -65,21 +70,4 @@ export function Idempotent(): ParameterDecorator {
     const handler = (prototype as Record<string | symbol, object>)[name as string] as object;
     Reflect.defineMetadata(IDEMPOTENT_METADATA, true, handler);
   };
-}
-
-function keyOf(request: Request, response: Response): IdempotencyKey | undefined {
-  const sent = request.headers[FIELD];
-  if (sent === undefined) return undefined;
-  const key = typeof sent === 'string' && countHeader(request, FIELD) === 1 ? readKey(sent) : undefined;
-  if (key === undefined) throw new ApiError(INVALID_IDEMPOTENCY_KEY);
-  // The start has made sure that the handler is not public.
-  return new IdempotencyKey(request.context.clientId as bigint, routeOf(request), key, () =>
-    response.setHeader(IDEMPOTENT_REPLAYED_HEADER, 'true'),
-  );
-}
-
-/** Method and route, with the version. Names of path parameters are left out, because clients do not see them. */
-function routeOf({ method, baseUrl, route }: Request): string {
-  const { path } = route as { path: string };
-  return `${method} ${baseUrl}${path.replace(/:\w+/g, ':')}`;
 }

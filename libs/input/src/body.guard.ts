@@ -1,11 +1,11 @@
-import { type CanActivate, type ExecutionContext, Inject, Injectable, type Type } from '@nestjs/common';
+import { type CanActivate, type ExecutionContext, Inject, Injectable, SetMetadata, type Type } from '@nestjs/common';
 import { HttpAdapterHost } from '@nestjs/core';
 import type { Request } from 'express';
 import type { BodyPlan, PlatformExpressAdapter } from '#http';
 import { ApiError, unstorableIn, VALIDATION_FAILED } from '#errors';
 import { RouteParamtypes } from '#internals';
+import { JSON_LIMITS, type JsonLimits } from '#json';
 import { Config, integer, type SettingsOf } from '#settings';
-import { bodyLimitsOf } from './body-limits.decorator.js';
 import { declaredTypesOf, type Handler, parametersOf } from './handler-parameters.js';
 
 export const BODY_SETTINGS = {
@@ -16,6 +16,28 @@ export const BODY_SETTINGS = {
     'Largest request body in bytes. A larger body gets 413.',
   ),
 };
+
+const BODY_LIMITS = 'platform:body-limits';
+
+/** The largest limits: a body of so many values takes some tens of ms, in which the process does nothing else. */
+const MOST: JsonLimits = { values: 100_000, levels: 100 };
+
+/**
+ * Sets how much the JSON body of an operation may hold, such as a list of a thousand objects. `MAX_BODY_BYTES` stays.
+ *
+ * @example `@Post('bulk') @BodyLimits({ values: 50_000 }) addVisits(@Body() visits: NewVisits)`
+ * @param limits `values`: values and member names together, {@link JSON_LIMITS} by default, 100 000 at most; objects, and numbers
+ *   with an exponent or more than 15 characters, count twice. `levels`: nesting, at most 100
+ * @throws Error at import time for a limit that is no integer from 1 to the largest
+ */
+export function BodyLimits(limits: Partial<JsonLimits>): MethodDecorator {
+  const set = { ...JSON_LIMITS, ...limits };
+  for (const name of ['values', 'levels'] as const) {
+    if (Number.isInteger(set[name]) && set[name] >= 1 && set[name] <= MOST[name]) continue;
+    throw new Error(`@BodyLimits: ${name} must be an integer from 1 to ${MOST[name]}.`);
+  }
+  return SetMetadata(BODY_LIMITS, set);
+}
 
 const { BODY, FILE, FILES, RAW_BODY, REQUEST } = RouteParamtypes;
 
@@ -42,20 +64,17 @@ export class BodyGuard implements CanActivate {
     // Messages of gateways and microservices have no body.
     if (execution.getType() !== 'http') return true;
     const request = execution.getArgByIndex<Request>(0);
-    const plan = this.planOf(request.context.operation as string, execution);
-    if (plan === null || request.body !== undefined || request.readableDidRead) return true;
-    const body = this.adapterHost.httpAdapter.bodies.read(request, plan);
-    if (body instanceof Promise) return body.then((read: unknown) => setBody(request, read, plan));
-    return setBody(request, body, plan);
-  }
-
-  private planOf(operation: string, execution: ExecutionContext): GuardPlan | null {
+    const operation = request.context.operation as string;
     let plan = this.plans.get(operation);
     if (plan === undefined) {
       plan = bodyPlanOf(execution.getClass(), execution.getHandler() as Handler, this.config.maxBodyBytes);
       this.plans.set(operation, plan);
     }
-    return plan;
+    if (plan === null || request.body !== undefined || request.readableDidRead) return true;
+    const body = this.adapterHost.httpAdapter.bodies.read(request, plan);
+    const { isUnpiped } = plan;
+    if (body instanceof Promise) return body.then((read: unknown) => setBody(request, read, isUnpiped));
+    return setBody(request, body, isUnpiped);
   }
 }
 
@@ -64,7 +83,7 @@ interface GuardPlan extends BodyPlan {
   readonly isUnpiped: boolean;
 }
 
-function setBody(request: Request, body: unknown, { isUnpiped }: GuardPlan): true {
+function setBody(request: Request, body: unknown, isUnpiped: boolean): true {
   const fault = isUnpiped ? unstorableIn(body) : undefined;
   if (fault !== undefined) throw new ApiError(VALIDATION_FAILED, fault);
   request.body = body;
@@ -85,7 +104,7 @@ function bodyPlanOf(controller: Type, handler: Handler, maxBytes: number): Guard
     leavesMultipart: has(FILE, FILES) || types?.some((name) => name.startsWith('multipart/')) === true,
     isUnpiped: has(REQUEST) && bodies.length === 0,
     maxBytes,
-    limits: bodyLimitsOf(handler),
+    limits: (Reflect.getMetadata(BODY_LIMITS, handler) as JsonLimits | undefined) ?? JSON_LIMITS,
     keepsBytes: has(RAW_BODY, REQUEST),
     types,
     parameterType,

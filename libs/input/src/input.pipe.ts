@@ -1,25 +1,30 @@
 import {
+  applyDecorators,
   type ArgumentMetadata,
+  type ExecutionContext,
   HttpException,
   Inject,
   Injectable,
   type OnModuleInit,
   type PipeTransform,
   type Type,
+  UseInterceptors,
   ValidationPipe,
 } from '@nestjs/common';
 import { ApplicationConfig, DiscoveryService, MetadataScanner } from '@nestjs/core';
 import { plainToInstance } from 'class-transformer';
+import type { Request } from 'express';
 import {
   ApiError,
   BAD_REQUEST,
   type ErrorDefinition,
+  FailsWith,
   INVALID_PARAMETER,
   StartupError,
   unstorableIn,
   VALIDATION_FAILED,
 } from '#errors';
-import { lateOptionsOf } from '#internals';
+import { DirectInterceptor, lateOptionsOf } from '#internals';
 import { nearestName } from '#settings';
 import { type Handler, parametersOf } from './handler-parameters.js';
 import { type CheckedProperty, INVALID, inputClassOf, isInputClass } from './input-class.js';
@@ -83,8 +88,11 @@ export class InputPipe implements PipeTransform, OnModuleInit {
     const definition = ERRORS[type];
     const isWhole = type === 'body' || data === undefined;
     if (definition === undefined) return value;
-    if (!isWhole || !isInputClass(metatype)) return storable(withoutLists(value, metadata), metadata, definition);
-    if (type === 'body' && !isObject(value)) {
+    if (type === 'query' && !isWhole && metatype === String && Array.isArray(value)) {
+      throw new ApiError(definition, givenTwice(data));
+    }
+    if (!isWhole || !isInputClass(metatype)) return storable(value, metadata, definition);
+    if (type === 'body' && (typeof value !== 'object' || value === null || Array.isArray(value))) {
       const fault = value === undefined ? 'is required' : 'must be a JSON object';
       throw new ApiError(definition, `${data ?? 'the body'} ${fault}`);
     }
@@ -92,15 +100,17 @@ export class InputPipe implements PipeTransform, OnModuleInit {
     const { hasRules, properties } = inputClassOf(metatype);
     if (!hasRules) return storable(plainToInstance(metatype, sent) as unknown, metadata, definition);
     if (properties === undefined) return this.validate(sent, metadata, definition);
-    const faults =
-      type === 'query'
-        ? queryFaults(
-            sent,
-            properties.map(({ name }) => name),
-          )
-        : [];
-    if (faults.length > 0) throw new ApiError(definition, faults.join('; '));
-    return makeInstance(new metatype() as Fields, properties, sent, definition, type === 'body' ? data : undefined);
+    if (type === 'query') checkNames(sent, properties);
+    const instance = new metatype() as Fields;
+    let faults: string[] | undefined;
+    for (const property of properties) {
+      const read = property.read(sent[property.name], sent);
+      if (read === INVALID) (faults ??= []).push(property.faultOf(sent[property.name]));
+      else if (read !== undefined) instance[property.name] = read;
+    }
+    if (faults === undefined) return instance;
+    const prefix = data === undefined ? '' : `${data}.`;
+    throw new ApiError(definition, faults.map((fault) => prefix + fault).join('; '));
   }
 
   private async validate(sent: Fields, metadata: ArgumentMetadata, definition: ErrorDefinition): Promise<unknown> {
@@ -117,17 +127,6 @@ export class InputPipe implements PipeTransform, OnModuleInit {
   }
 }
 
-function isObject(value: unknown): boolean {
-  return typeof value === 'object' && value !== null && !Array.isArray(value);
-}
-
-function withoutLists(value: unknown, { type, metatype, data }: ArgumentMetadata): unknown {
-  if (type === 'query' && data !== undefined && metatype === String && Array.isArray(value)) {
-    throw new ApiError(INVALID_PARAMETER, givenTwice(data));
-  }
-  return value;
-}
-
 /** @throws ApiError that names a member which PostgreSQL could not store; rules of class-validator accept such texts and numbers */
 function storable(value: unknown, { type, data }: ArgumentMetadata, definition: ErrorDefinition): unknown {
   // A path has none but NUL, which a handler may answer with 404.
@@ -136,26 +135,9 @@ function storable(value: unknown, { type, data }: ArgumentMetadata, definition: 
   return value;
 }
 
-function makeInstance(
-  instance: Fields,
-  properties: readonly CheckedProperty[],
-  sent: Fields,
-  definition: ErrorDefinition,
-  member: string | undefined,
-): unknown {
-  let faults: string[] | undefined;
-  for (const property of properties) {
-    const read = property.read(sent[property.name], sent);
-    if (read === INVALID) (faults ??= []).push(property.faultOf(sent[property.name]));
-    else if (read !== undefined) instance[property.name] = read;
-  }
-  if (faults === undefined) return instance;
-  const prefix = member === undefined ? '' : `${member}.`;
-  throw new ApiError(definition, faults.map((fault) => prefix + fault).join('; '));
-}
-
-/** The faults of the names in a query, MAX_NAMED_FAULTS at most: those that are unknown or repeated. */
-export function queryFaults(query: Fields, names: readonly string[]): string[] {
+/** @throws ApiError INVALID_PARAMETER that lists the unknown and repeated names in a query, MAX_NAMED_FAULTS at most */
+function checkNames(query: Fields, properties: readonly CheckedProperty[]): void {
+  const names = properties.map(({ name }) => name);
   const faults: string[] = [];
   for (const name of Object.keys(query)) {
     if (faults.length === MAX_NAMED_FAULTS) break;
@@ -168,9 +150,28 @@ export function queryFaults(query: Fields, names: readonly string[]): string[] {
       faults.push(givenTwice(name));
     }
   }
-  return faults;
+  if (faults.length > 0) throw new ApiError(INVALID_PARAMETER, faults.join('; '));
 }
 
 function givenTwice(name: string): string {
   return `query parameter '${name}' must be given only once`;
+}
+
+@Injectable()
+class NoQueryInterceptor extends DirectInterceptor {
+  override before(execution: ExecutionContext): void {
+    const request = execution.getArgByIndex<Request>(0);
+    if (request.originalUrl.includes('?')) checkNames(request.query, []);
+  }
+}
+
+/**
+ * Refuses every query parameter, with 400 `invalid_parameter`, before the input is checked; a query that nobody reads is
+ * ignored otherwise, as in Nest. For operations that change something: a client that sends `?dry_run=true` must not believe
+ * that it was heeded.
+ *
+ * @example `@Post() @NoQuery() createOrder(@Body() order: NewOrder): Promise<Order>`
+ */
+export function NoQuery(): MethodDecorator {
+  return applyDecorators(FailsWith(INVALID_PARAMETER), UseInterceptors(NoQueryInterceptor));
 }

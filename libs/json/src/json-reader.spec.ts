@@ -2,10 +2,9 @@ import fc from 'fast-check';
 import { isDeepStrictEqual } from 'node:util';
 import { ApiError } from '#errors';
 import { int64OfNumeral, INT64_MAX, INT64_MIN, toInt64 } from './int64.js';
-import { readJson, readOwnJson } from './json-reader.js';
+import { numeralOf, readJson, readOwnJson } from './json-reader.js';
 import { JSON_LIMITS } from './json-scan.js';
 import { writeJson } from './json-writer.js';
-import { numeralOf } from './numerals.js';
 
 describe('readJson', () => {
   test('gives what JSON.parse gives, for every text that it reads', () => {

@@ -1,7 +1,5 @@
 import { ApiError, MALFORMED_JSON } from '#errors';
-import { endOfNumeral, endOfString, JSON_LIMITS, scan } from './json-scan.js';
-import { countCharacters } from './json-text.js';
-import { type Holder, keepNumeral } from './numerals.js';
+import { countCharacters, endOfNumeral, endOfString, isPlain, JSON_LIMITS, scan } from './json-scan.js';
 
 /** A repeated name among more members is not searched for. */
 const MAX_SEARCHED = 1_000;
@@ -29,7 +27,10 @@ export function readJson(bytes: Buffer, limits = JSON_LIMITS): unknown {
   try {
     value = JSON.parse(text);
   } catch (error) {
-    throw syntaxFault(text, error as Error);
+    // V8 says most faults with their position, and quotes the text at the others.
+    const [, fault = 'Unexpected character', position] =
+      /^(.*?)(?:, .*is not valid JSON|(?: in JSON)? at position (\d+).*)?$/su.exec((error as Error).message) ?? [];
+    throw malformed(fault, text, position === undefined ? undefined : Number(position));
   }
   // JSON.parse keeps the last of two members with one name.
   if (countMembers(value) < members) {
@@ -111,14 +112,48 @@ function walk(text: string, parsed: unknown, onNumber?: typeof keepNumeral): voi
   read(parsed);
 }
 
-/** V8 says most faults with their position, and quotes the text at the others. */
-function syntaxFault(text: string, { message }: Error): ApiError {
-  const [, fault = 'Unexpected character', position] =
-    /^(.*?)(?:, .*is not valid JSON|(?: in JSON)? at position (\d+).*)?$/su.exec(message) ?? [];
-  return malformed(fault, text, position === undefined ? undefined : Number(position));
-}
-
 function malformed(fault: string, text = '', at?: number): ApiError {
   const place = at === undefined ? '' : ` (character ${countCharacters(text.slice(0, at)) + 1})`;
   return new ApiError(MALFORMED_JSON, `The body is not valid JSON: ${fault}${place}.`);
+}
+
+/** An object or array, with its members or items. */
+type Holder = Record<string | number, unknown>;
+
+/** Makes the constructor of a derived class add its private fields to an object that exists. */
+class Existing {
+  constructor(object: object) {
+    return object;
+  }
+}
+
+/** The source texts of numbers, in a private field of their object or array: a WeakMap takes ten times as long. */
+class Numerals extends Existing {
+  readonly #numerals = new Map<string | number, string>();
+
+  static of(holder: object): Map<string | number, string> | undefined {
+    return #numerals in holder ? holder.#numerals : undefined;
+  }
+}
+
+/**
+ * The source text of a number of a body that `readJson` has read. Undefined if the double is exact, no integer, or larger
+ * than any int64, or if code of a module has put another number in its place.
+ */
+export function numeralOf(holder: object, key: string | number): string | undefined {
+  const numeral = Numerals.of(holder)?.get(key);
+  return numeral !== undefined && Number(numeral) === (holder as Holder)[key] ? numeral : undefined;
+}
+
+/** Whether all source texts of an array belong to its items. They do not once code of a module has moved or removed some. */
+export function hasOwnNumerals(array: readonly unknown[]): boolean {
+  const numerals = Numerals.of(array) ?? new Map<number, string>();
+  return [...numerals].every(([index, numeral]) => Number(numeral) === array[index as number]);
+}
+
+/** Keeps the source text of a number for {@link numeralOf}, if it is needed. */
+function keepNumeral(holder: Holder, key: string | number, numeral: string): void {
+  const value = holder[key] as number;
+  if (isPlain(numeral) || !Number.isInteger(value) || Math.abs(value) > 2 ** 63) return;
+  Numerals.of(Numerals.of(holder) ? holder : new Numerals(holder))?.set(key, numeral);
 }

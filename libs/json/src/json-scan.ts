@@ -88,3 +88,8 @@ export function endOfString(text: string, start: number): number {
   }
   return text.length;
 }
+
+/** Number of characters (Unicode code points); a surrogate pair is one character. */
+export function countCharacters(text: string): number {
+  return text.replace(/[\u{10000}-\u{10ffff}]/gu, '_').length;
+}

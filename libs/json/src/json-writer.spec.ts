@@ -2,8 +2,7 @@ import { ApiProperty } from '@nestjs/swagger';
 import { ValidateBy } from 'class-validator';
 import fc from 'fast-check';
 import { INT64_MAX, INT64_MIN, toInt64 } from './int64.js';
-import { jsonTextOf, shared } from './json-text.js';
-import { DECLARED, writeJson } from './json-writer.js';
+import { DECLARED, jsonTextOf, shared, writeJson } from './json-writer.js';
 import { readOwnJson } from './json-reader.js';
 
 const edges = [0n, 1n, 2n ** 53n, 2n ** 63n].flatMap((edge) => [edge - 1n, edge, edge + 1n, -edge]);

@@ -48,30 +48,25 @@ export interface Announcement {
   readonly removedAt: number;
 }
 
-export function announcementOf(handler: object, operation: string, config: DeprecationConfig): Announcement {
-  const deprecation = Reflect.getMetadata(DEPRECATION_METADATA, handler) as Deprecation | undefined;
-  const stability = Reflect.getMetadata(STABILITY_METADATA, handler) as StabilityLevel | undefined;
-  const stabilityField = config.product.name.replace(/^./, (letter) => letter.toUpperCase()) + '-Stability';
-  const fields = {
-    ...(stability && { [stabilityField]: stability }),
-    ...(deprecation && fieldsOf(operation, deprecation, config)),
-  };
-  const isRemoved = deprecation !== undefined && config.afterSunset === 'remove';
-  const removedAt = isRemoved ? deprecation.sunset.getTime() : Infinity;
-  return { deprecation, stability, stabilityField, fields, removedAt };
-}
-
-function fieldsOf(
+export function announcementOf(
+  handler: object,
   operation: string,
-  { since, sunset, successor }: Deprecation,
-  { publicBaseUrl }: Config,
-): HeaderFields {
+  { afterSunset, product, publicBaseUrl }: DeprecationConfig,
+): Announcement {
+  const stability = Reflect.getMetadata(STABILITY_METADATA, handler) as StabilityLevel | undefined;
+  const deprecation = Reflect.getMetadata(DEPRECATION_METADATA, handler) as Deprecation | undefined;
+  const stabilityField = product.name.replace(/^./, (letter) => letter.toUpperCase()) + '-Stability';
+  const fields: Record<string, string> = stability ? { [stabilityField]: stability } : {};
+  if (deprecation === undefined) return { deprecation, stability, stabilityField, fields, removedAt: Infinity };
+  const { since, sunset, successor } = deprecation;
   const page = `${rootUrlOf(publicBaseUrl)}/docs/deprecations#${operation}`;
-  return {
+  Object.assign(fields, {
     Deprecation: `@${Math.floor(since.getTime() / 1000)}`,
     Sunset: sunset.toUTCString(),
     Link: `<${publicBaseUrl}${successor}>; rel="successor-version", <${page}>; rel="deprecation"; type="text/html"`,
-  };
+  });
+  const removedAt = afterSunset === 'remove' ? sunset.getTime() : Infinity;
+  return { deprecation, stability, stabilityField, fields, removedAt };
 }
 
 /** The 410 of an operation from `removedAt` on. */

@@ -58,10 +58,13 @@ export class OperationRegistry {
     return (this.byController ??= this.readAll());
   }
 
+  get list(): Operation[] {
+    return [...this.all.values()].flatMap((handlers) => [...handlers.values()]);
+  }
+
   /** The scopes that operations need, in alphabetical order. */
   get scopes(): string[] {
-    const operations = [...this.all.values()].flatMap((handlers) => [...handlers.values()]);
-    return [...new Set(operations.flatMap(({ scopes }) => scopes))].sort();
+    return [...new Set(this.list.flatMap(({ scopes }) => scopes))].sort();
   }
 
   /** The operation of a handler; undefined when it has no route. */

@@ -155,17 +155,13 @@ export class Batches<Input, Output> {
       if (batch.length === 1 || !(error instanceof pg.DatabaseError) || error.code === '57014') {
         batch.forEach(({ reject }) => reject(error));
       } else {
-        await this.serveAlone(batch);
+        // Each input in a statement of its own, one after the other. After `waitMs` the remaining ones are rejected.
+        const latest = performance.now() + this.limits.waitMs;
+        for (const one of batch) {
+          if (performance.now() > latest) one.reject(waitedTooLong());
+          else await this.serve([one]);
+        }
       }
-    }
-  }
-
-  /** Runs each input in a statement of its own, one after the other. After `waitMs`, rejects the remaining ones. */
-  private async serveAlone(batch: readonly Waiting<Input, Output>[]): Promise<void> {
-    const latest = performance.now() + this.limits.waitMs;
-    for (const one of batch) {
-      if (performance.now() > latest) one.reject(waitedTooLong());
-      else await this.serve([one]);
     }
   }
 }

@@ -1,9 +1,8 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import pg from 'pg';
 import { StartupError } from '#errors';
-import { directly, isDirect, type PostgresConfig } from './connection-settings.js';
+import { directly, isDirect, type PostgresConfig, prepareSession } from './connection-settings.js';
 import { UnusableDatabase } from './connections/connection-errors.js';
-import { prepareSession } from './connections/session.js';
 
 const RETRY_MS = 500;
 
@@ -58,17 +57,14 @@ async function checkPrimary(url: string, config: PostgresConfig): Promise<void> 
     client.on('error', () => undefined);
     await client.connect();
     await prepareSession(client, isDirect(config));
-  } catch (error) {
-    const Fault = isAway(error as Error) ? DatabaseAway : StartupError;
-    throw new Fault(`${setting}: ${connectionAdvice(error as Error, client)}`);
+  } catch (caught) {
+    const error = caught as NodeJS.ErrnoException;
+    const isAway = (!isOfFile(error) && AWAY_CODES.test(error.code ?? '')) || AWAY_MESSAGES.test(error.message);
+    throw new (isAway ? DatabaseAway : StartupError)(`${setting}: ${connectionAdvice(error, client)}`);
   } finally {
     // Waits no longer than for a connection: a full pooler may not respond.
     await Promise.race([client?.end().catch(() => undefined), sleep(acquireTimeoutMs, undefined, { ref: false })]);
   }
-}
-
-function isAway(error: NodeJS.ErrnoException): boolean {
-  return (!isOfFile(error) && AWAY_CODES.test(error.code ?? '')) || AWAY_MESSAGES.test(error.message);
 }
 
 /** Whether the file of a certificate cannot be read. A socket of PostgreSQL has a path, too. */

@@ -1,13 +1,23 @@
+import { Global, Module } from '@nestjs/common';
+import { TypeOrmModule } from '@nestjs/typeorm';
+import { readdir } from 'node:fs/promises';
 import pg from 'pg';
-import type { DataSource, DataSourceOptions } from 'typeorm';
+import type { DataSource, DataSourceOptions, MigrationInterface } from 'typeorm';
 import { EmbeddedEngine } from '#embedded-postgres';
-import type { MigrationSource } from '#settings';
+import { StartupError } from '#errors';
+import { Application, Config, type MigrationSource } from '#settings';
 import { checkConnection } from './connection-check.js';
-import { directly, isDirect, type PostgresConfig, serverConnectionSettings } from './connection-settings.js';
+import {
+  answerTimeoutMs,
+  directly,
+  isDirect,
+  type PostgresConfig,
+  prepareSession,
+  serverConnectionSettings,
+} from './connection-settings.js';
 import { ServicePool, type ServicePoolOptions } from './connections/service-pool.js';
-import { prepareSession } from './connections/session.js';
+import { Database } from './database.js';
 import { migrate } from './schema/migrate.js';
-import { loadMigrations } from './schema/migration-files.js';
 import { migrationStatus, schemaFault } from './schema/migration-history.js';
 import { ServiceDataSource } from './service-data-source.js';
 
@@ -105,3 +115,61 @@ async function migrateOnStart(dataSource: DataSource, { config, ...options }: Da
   const direct = await openDataSource({ ...options, config: directly(config), entities: [], extra: undefined });
   return migrate(direct).finally(() => direct.destroy());
 }
+
+type MigrationClass = new () => MigrationInterface;
+
+/**
+ * Loads the classes of migrations.
+ *
+ * @throws StartupError for a directory that has no migration
+ */
+export async function loadMigrations(sources: readonly MigrationSource[]): Promise<MigrationClass[]> {
+  const loaded = await Promise.all(
+    sources.map(async (source) => (source instanceof URL ? classesIn(source) : [source])),
+  );
+  return loaded.flat();
+}
+
+async function classesIn(url: URL): Promise<MigrationClass[]> {
+  // Without the slash, file names would be resolved against the parent directory.
+  const directory = new URL(url.href.replace(/\/?$/, '/'));
+  const files = (await readdir(directory).catch(() => [])).filter((file) => /^\d{13}-[a-z0-9-]+\.(js|ts)$/.test(file));
+  if (files.length === 0) {
+    throw new StartupError(
+      `${directory.href} has no migrations: compiled files with names such as 1795219200000-create-orders.js.`,
+    );
+  }
+  const modules = await Promise.all(
+    files.sort().map(async (file) => (await import(new URL(file, directory).href)) as Record<string, unknown>),
+  );
+  return modules.flatMap((exports) => Object.values(exports)) as MigrationClass[];
+}
+
+/** Token of the array of all migrations: those of the application and of the platform. */
+export const MIGRATIONS = Symbol('MIGRATIONS');
+
+/**
+ * The database for every module: `Database`, TypeORM's `DataSource` and `EntityManager`, and repositories through
+ * `TypeOrmModule.forFeature`. The database is opened and its schema checked before any class that injects one of these is
+ * created. It is closed with the application.
+ */
+@Global()
+@Module({
+  imports: [
+    TypeOrmModule.forRootAsync({
+      inject: [Config, Application, MIGRATIONS],
+      useFactory: async (config: PostgresConfig, { typeorm }: Application, migrations: MigrationSource[]) => ({
+        ...typeorm,
+        ...(await dataSourceOptions(config, migrations)),
+        extra: { answerTimeoutMs: answerTimeoutMs(config) },
+        autoLoadEntities: true,
+        // `checkConnection` waits. What fails after it ends the process; the process manager starts it again.
+        toRetry: () => false,
+      }),
+      dataSourceFactory: (options) => openCurrentDatabase(options as DatabaseOptions),
+    }),
+  ],
+  providers: [Database],
+  exports: [Database],
+})
+export class DatabaseModule {}

@@ -77,19 +77,15 @@ export function parseDatabaseUri(text: string): string | undefined {
   if (mode !== null && !SSL_MODES.includes(mode)) throw fault(`its sslmode must be one of ${SSL_MODES.join(', ')}`);
   if (STRICTER_THAN_NAMED.test(mode ?? '') && !parameters.has('uselibpqcompat'))
     parameters.set('sslmode', 'verify-full');
-  refuseUnread(parameters);
-  url.search = parameters.toString();
-  return url.href;
-}
-
-/** Refuses a parameter without effect: with `sslmod=require`, nothing would be encrypted. A wrong name may be part of a password. */
-function refuseUnread(parameters: URLSearchParams): void {
-  for (const name of parameters.keys()) {
-    if (READ.includes(name) || HARMLESS.test(name)) continue;
-    const nearest = nearestName(name, READ);
+  // A parameter without effect is refused: with `sslmod=require`, nothing would be encrypted. A wrong name may be part of a password.
+  for (const key of parameters.keys()) {
+    if (READ.includes(key) || HARMLESS.test(key)) continue;
+    const nearest = nearestName(key, READ);
     const advice = nearest === undefined ? `; read are ${READ.join(', ')}` : ` (did you mean ${nearest}?)`;
     throw fault(`it has a parameter that is not read${advice}`);
   }
+  url.search = parameters.toString();
+  return url.href;
 }
 
 function fault(what: string): WrongValue {

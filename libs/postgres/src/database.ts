@@ -8,14 +8,10 @@ import { Config } from '#settings';
 import { answerTimeoutMs, directly, type PostgresConfig } from './connection-settings.js';
 import { asUnavailable } from './connections/connection-errors.js';
 import { breakOnSilence } from './connections/breaker.js';
-import type { ServicePool } from './connections/service-pool.js';
+import { type ServicePool, StatementRunner } from './connections/service-pool.js';
 import { executeOf, type Statement } from './statements.js';
-import { StatementRunner } from './connections/statement-runner.js';
 import type { ServiceDataSource } from './service-data-source.js';
 import { migrationStatus, schemaFault } from './schema/migration-history.js';
-
-/** Whether the database can serve the requests of this version: 'ready', or why its schema does not fit. */
-type Readiness = 'ready' | 'unreachable' | Error;
 
 /** Longest time in ms of a query for readiness. */
 const READINESS_MS = 1_000;
@@ -26,15 +22,6 @@ export interface Transaction {
   run<Row extends unknown[]>(statement: Statement, values: unknown[]): Promise<Row[]>;
   /** TypeORM's entity manager in the same transaction. */
   readonly manager: EntityManager;
-}
-
-/** Options of a transaction. */
-export interface TransactionOptions {
-  /**
-   * Longest time in ms of each statement, for jobs and reports that need more than STATEMENT_TIMEOUT_MS; at least 1. On
-   * the embedded engine no limit applies.
-   */
-  readonly timeoutMs?: number;
 }
 
 /** Reads on other servers than the primary. `Database` uses it if a module provides it. */
@@ -142,10 +129,13 @@ export class Database implements OnModuleInit {
    * Runs `work` in one transaction on the primary. The transaction is committed when the promise of `work` resolves, and
    * rolled back when it rejects. `work` must use only the given transaction: other statements are no part of it, and on the
    * embedded engine, which has one connection, they fail.
+   *
+   * @param options `timeoutMs`: longest time in ms of each statement, for jobs and reports that need more than
+   *   STATEMENT_TIMEOUT_MS; at least 1. On the embedded engine no limit applies.
    */
   async transaction<Result>(
     work: (transaction: Transaction) => Promise<Result>,
-    { timeoutMs }: TransactionOptions = {},
+    { timeoutMs }: { readonly timeoutMs?: number } = {},
   ): Promise<Result> {
     const { statements, pool } = this;
     try {
@@ -175,8 +165,8 @@ export class Database implements OnModuleInit {
     return (this.dataSource as ServiceDataSource).engine?.isOpen === false;
   }
 
-  /** @internal Resolves within READINESS_MS. */
-  readiness(): Promise<Readiness> {
+  /** @internal 'ready', or why the database cannot serve the requests of this version. Resolves within READINESS_MS. */
+  readiness(): Promise<'ready' | 'unreachable' | Error> {
     const answer = migrationStatus(this.dataSource).then(
       (status) => schemaFault(status, this.config.product) ?? 'ready',
       (error: unknown) => (error instanceof StartupError ? error : ('unreachable' as const)),

@@ -94,11 +94,6 @@ export function isCancelledWait(error: unknown): error is Error {
   return isCancelled(error) && PLACE_OF_ROW.test(String(failureOf(error).where));
 }
 
-function isRefusal(error: Error): boolean {
-  const { code, message } = failureOf(error);
-  return (typeof code === 'string' && REFUSALS.test(code)) || POOLER_REFUSALS.test(message);
-}
-
 /**
  * The error to throw: ApiError UNAVAILABLE with the original as `cause` for a connection failure, else the original.
  *
@@ -107,8 +102,11 @@ function isRefusal(error: Error): boolean {
  * @param isWritable whether the database accepts changes; if so, one was refused because its transaction is READ ONLY
  */
 export function asUnavailable(error: unknown, isSentChange = false, isWritable = false): unknown {
-  if (!isConnectionFailure(error) || (isWritable && failureOf(error).code === '25006')) return error;
-  return isSentChange && !isRefusal(error) ? unavailable(error, OUTCOME_UNKNOWN) : unavailable(error);
+  if (!isConnectionFailure(error)) return error;
+  const { code, message } = failureOf(error);
+  if (isWritable && code === '25006') return error;
+  const isRefusal = (typeof code === 'string' && REFUSALS.test(code)) || POOLER_REFUSALS.test(message);
+  return isSentChange && !isRefusal ? unavailable(error, OUTCOME_UNKNOWN) : unavailable(error);
 }
 
 /** The error while the database is unreachable. The default message says that nothing was changed. */

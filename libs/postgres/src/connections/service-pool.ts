@@ -1,8 +1,8 @@
 import pg, { type ClientBase, type PoolClient, type PoolConfig } from 'pg';
 import { tooManyWaiting } from '#errors';
 import { collectParameters, destroySocket, unansweredStatement } from '#internals';
-import { EXACT, exactly } from '../statements.js';
-import { unavailable } from './connection-errors.js';
+import { EXACT, exactly, type Execute, type Statement } from '../statements.js';
+import { asUnavailable, isConnectionFailure, mayBeStale, unavailable } from './connection-errors.js';
 
 /** Largest number of callers that wait for a connection of a pool. One more is refused at once. */
 const MAX_WAITING = 1_000;
@@ -13,6 +13,12 @@ const WATCH_MS = 250;
 /** The commits of this role, of every process, that have waited for a synchronous standby for over a second. */
 const STANDBY_WAITS = `${EXACT}SELECT count(*) FROM pg_stat_activity
   WHERE usename = current_user AND wait_event = 'SyncRep' AND state_change < now() - interval '1 second'`;
+
+/** SQLSTATE of a statement that PostgreSQL has undone because of a concurrent one. */
+const NOT_SERIALIZABLE = '40001';
+
+/** Largest number of attempts of such a statement, which has had no effect. */
+const MAX_ATTEMPTS = 20;
 
 export interface ServicePoolOptions extends Omit<PoolConfig, 'onConnect'> {
   /** Prepares a new connection before it is used; must end in bounded time. pg-pool waits for it. */
@@ -150,21 +156,9 @@ export class ServicePool extends pg.Pool {
     return client;
   }
 
+  /** Closes connections whose statement is late. */
   private look(answerTimeoutMs: number): void {
     if (this.ended) clearInterval(this.watch);
-    this.closeLate(answerTimeoutMs);
-    if (this.unanswered > 0) void this.countStandbyWaits();
-  }
-
-  private async countStandbyWaits(): Promise<void> {
-    const [row] = await this.query<{ count: string }>(STANDBY_WAITS).then(
-      ({ rows }) => rows,
-      () => [],
-    );
-    if (row !== undefined) this.unanswered = Math.min(this.unanswered, Number(row.count));
-  }
-
-  private closeLate(answerTimeoutMs: number): void {
     const now = performance.now();
     const seen = new Map<object, number>();
     for (const client of this.clients) {
@@ -177,6 +171,15 @@ export class ServicePool extends pg.Pool {
       destroySocket(client, new Error('Query read timeout'));
     }
     this.seen = seen;
+    if (this.unanswered > 0) void this.countStandbyWaits();
+  }
+
+  private async countStandbyWaits(): Promise<void> {
+    const [row] = await this.query<{ count: string }>(STANDBY_WAITS).then(
+      ({ rows }) => rows,
+      () => [],
+    );
+    if (row !== undefined) this.unanswered = Math.min(this.unanswered, Number(row.count));
   }
 }
 
@@ -194,4 +197,56 @@ function connectable(Client: typeof pg.Client): typeof pg.Client {
       return Object.assign(new Client({ ...options, connectionString: undefined }), { connect });
     }
   } as unknown as typeof pg.Client;
+}
+
+/** Runs statements on connections of a pool. */
+export class StatementRunner {
+  constructor(
+    private readonly pool: ServicePool,
+    readonly execute: Execute,
+  ) {}
+
+  /**
+   * Repeats a statement that PostgreSQL undoes for a concurrent one, as it does where `default_transaction_isolation` of the role is not
+   * `read committed`.
+   *
+   * @throws ApiError UNAVAILABLE, which says whether the change may have been made; any error of PostgreSQL
+   */
+  async run<Row extends unknown[]>(statement: Statement, values: readonly unknown[], isChange = false): Promise<Row[]> {
+    for (let attempt = 1; ; attempt++) {
+      let isSent = false;
+      try {
+        const client = await this.pool.connect();
+        isSent = true;
+        return await this.runOn<Row>(client, statement, values, isChange);
+      } catch (error) {
+        if ((error as { code?: unknown }).code === NOT_SERIALIZABLE && attempt < MAX_ATTEMPTS) continue;
+        throw asUnavailable(error, isSent && isChange);
+      }
+    }
+  }
+
+  /** Runs a statement on a connection that the caller has taken from the pool, and releases it. Throws errors of pg. */
+  async runOn<Row extends unknown[]>(
+    client: PoolClient,
+    statement: Statement,
+    values: readonly unknown[],
+    isChange = false,
+  ): Promise<Row[]> {
+    let failure: Error | undefined;
+    try {
+      if (isChange) this.pool.admitChange();
+      return await this.execute<Row>(client, statement, values);
+    } catch (error) {
+      if (isConnectionFailure(error)) failure = error;
+      if (statement.name === '' || !mayBeStale(error)) throw error;
+      // The statement had no effect (DEALLOCATE, or a changed table). Without a name it is parsed anew. If it works now,
+      // its preparation was stale. Releasing with `failure` closes the connection: other preparations may be stale, too.
+      const rows = await this.execute<Row>(client, { ...statement, name: '' }, values);
+      failure = error as Error;
+      return rows;
+    } finally {
+      client.release(failure);
+    }
+  }
 }

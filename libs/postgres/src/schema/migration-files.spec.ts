@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { StartupError } from '#errors';
-import { loadMigrations } from './migration-files.js';
+import { loadMigrations } from '../data-source.js';
 
 class CreateOrders1795400000000 {
   up(): Promise<void> {

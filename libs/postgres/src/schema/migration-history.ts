@@ -41,6 +41,8 @@ export async function migrationStatus(dataSource: DataSource, own?: QueryRunner)
   const queryRunner = own ?? dataSource.createQueryRunner('master');
   try {
     const [known, applied] = [knownMigrations(dataSource), await appliedMigrations(queryRunner)];
+    // Each name ends with its Unix time in ms, 13 digits.
+    const byTime = (one: string, other: string): number => Number(one.slice(-13)) - Number(other.slice(-13));
     return [...new Set([...known.keys(), ...applied.keys()])].sort(byTime).map((name) => ({
       name,
       appliedAt: applied.get(name)?.appliedAt,
@@ -50,11 +52,6 @@ export async function migrationStatus(dataSource: DataSource, own?: QueryRunner)
   } finally {
     if (own === undefined) await queryRunner.release();
   }
-}
-
-/** Each name ends with its Unix time in ms, 13 digits. */
-function byTime(one: string, other: string): number {
-  return Number(one.slice(-13)) - Number(other.slice(-13));
 }
 
 /**
