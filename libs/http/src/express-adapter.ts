@@ -7,7 +7,7 @@ import { useFirst } from '#internals';
 import { activeTrace } from '#runtime';
 import { BodyReader, continueWhenRead, limitChunks } from './body-reader.js';
 import { Connections } from './connections/connections.js';
-import { Drain } from './connections/drain.js';
+import { drain } from './connections/drain.js';
 import { answerParserErrors } from './connections/parser-errors.js';
 import { Delays } from './replies/delays.js';
 import { Replies } from './replies/replies.js';
@@ -54,10 +54,11 @@ export class PlatformExpressAdapter extends ExpressAdapter {
   private readonly turns = new Turns();
   private readonly inFlight: RequestsInFlight;
   private readonly delays: Delays;
+  /** True while draining: requests in flight finish, and each response closes its connection. */
+  isDraining = false;
   /** Reads the bodies of requests as their handlers take them. */
   readonly bodies: BodyReader;
   private connections!: Connections;
-  private drain!: Drain;
   private replies!: Replies;
   private observer: RequestObserver | undefined;
   private hasCors = false;
@@ -122,11 +123,6 @@ export class PlatformExpressAdapter extends ExpressAdapter {
     return { requests: this.inFlight.count, connections: size, droppedConnections: dropped };
   }
 
-  /** True while draining: requests in flight finish, and each response closes its connection. */
-  get isDraining(): boolean {
-    return this.drain.hasBegun;
-  }
-
   /** As in Nest, with LISTEN_BACKLOG. The last argument is Nest's callback. */
   override listen(port: string | number, ...rest: unknown[]): Server {
     const parameters = [port, ...rest.slice(0, -1), LISTEN_BACKLOG, ...rest.slice(-1)];
@@ -134,13 +130,14 @@ export class PlatformExpressAdapter extends ExpressAdapter {
   }
 
   override beforeClose(): void {
-    this.drain.hasBegun = true;
+    this.isDraining = true;
     this.delays.end();
   }
 
-  /** Drains the server (see `Drain`). Resolves when no connection is open. */
+  /** Drains the server. Resolves when no connection is open. */
   override async close(): Promise<void> {
-    if ((this.httpServer as Server).listening) await this.drain.finish();
+    const server = this.httpServer as Server;
+    if (server.listening) await drain(server, this.connections, this.config);
   }
 
   /** As in Nest; `preflightContinue` must be true, because `unmatched-routes.ts` serves preflight requests. */
@@ -156,8 +153,7 @@ export class PlatformExpressAdapter extends ExpressAdapter {
     const app = this.getInstance<Express>();
     const { server, serve } = createHttpServer(app, this.config);
     this.connections = new Connections(server, serve, this.config, this.turns, this.clientOf);
-    this.drain = new Drain(server, this.connections, this.config);
-    this.replies = new Replies(this.inFlight, this.drain);
+    this.replies = new Replies(this.inFlight, this);
     this.httpServer = server;
 
     answerParserErrors(server, this.connections, {

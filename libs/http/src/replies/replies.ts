@@ -2,7 +2,6 @@ import type { Request, Response } from 'express';
 import { type ApiError, ErrorBody } from '#errors';
 import { jsonTextOf } from '#json';
 import { product } from '#settings';
-import type { Drain } from '../connections/drain.js';
 import { announcesBody } from '../requests/request-checks.js';
 import { advance, BODY } from '../requests/request-context.js';
 import type { RequestsInFlight } from '../requests/requests-in-flight.js';
@@ -35,7 +34,7 @@ function fieldOf(status: number): readonly [name: string, value: string] | undef
 export class Replies {
   constructor(
     private readonly inFlight: RequestsInFlight,
-    private readonly drain: Drain,
+    private readonly server: { readonly isDraining: boolean },
   ) {}
 
   /**
@@ -82,7 +81,7 @@ export class Replies {
     }
     const field = fieldOf(response.statusCode);
     if (field !== undefined && !response.hasHeader(field[0])) response.setHeader(...field);
-    if (this.drain.hasBegun) response.setHeader('Connection', 'close');
+    if (this.server.isDraining) response.setHeader('Connection', 'close');
   }
 
   private sendJson(response: Response, body: unknown): void {
@@ -128,7 +127,7 @@ export class Replies {
     const { context } = request;
     context.answeredAt = performance.now();
     this.inFlight.release(context);
-    if (this.drain.hasBegun) response.shouldKeepAlive = false;
+    if (this.server.isDraining) response.shouldKeepAlive = false;
     const isWhole = request.complete || !announcesBody(request);
     // Node adds the Content-Length of most responses by itself. But it would keep one of an earlier response that
     // failed, and a handler may have copied Transfer-Encoding from another response.
