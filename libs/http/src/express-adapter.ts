@@ -51,6 +51,8 @@ export interface RequestObserver {
 export class PlatformExpressAdapter extends ExpressAdapter {
   /** The client of a request if its API key is in memory. Set by AuthModule. */
   knownClient: (request: Request) => ClientId = () => undefined;
+  /** Set by RequestLog. */
+  observer: RequestObserver | undefined;
   private readonly turns = new Turns();
   private readonly inFlight: RequestsInFlight;
   private readonly delays: Delays;
@@ -60,10 +62,8 @@ export class PlatformExpressAdapter extends ExpressAdapter {
   readonly bodies: BodyReader;
   private connections!: Connections;
   private replies!: Replies;
-  private observer: RequestObserver | undefined;
-  private hasCors = false;
-  /** The origins whose pages may read responses. */
-  private origins: readonly unknown[] = [];
+  /** The origins whose pages may read responses; undefined without CORS. */
+  private origins: readonly unknown[] | undefined;
   /** Nest's middleware that calls request and response hooks. Requests pass it only if there is a hook. */
   private hooks: RequestHandler | undefined;
 
@@ -97,10 +97,6 @@ export class PlatformExpressAdapter extends ExpressAdapter {
       adapter.replies.beforeHead(this);
       return ServerResponse.prototype.writeHead.apply(this, head as [number]) as never;
     };
-  }
-
-  observe(observer: RequestObserver): void {
-    this.observer = observer;
   }
 
   override setOnRequestHook(...hook: Parameters<ExpressAdapter['setOnRequestHook']>): void {
@@ -143,8 +139,7 @@ export class PlatformExpressAdapter extends ExpressAdapter {
   /** As in Nest; `preflightContinue` must be true, because `unmatched-routes.ts` serves preflight requests. */
   override enableCors(options: Parameters<ExpressAdapter['enableCors']>[0]): void {
     super.enableCors(options);
-    this.hasCors = true;
-    if (options && 'origin' in options && Array.isArray(options.origin)) this.origins = options.origin;
+    this.origins = options && 'origin' in options && Array.isArray(options.origin) ? options.origin : [];
     const app = this.getInstance<Express>();
     app.use(answerBehindCors(app, this.replies));
   }
@@ -158,12 +153,10 @@ export class PlatformExpressAdapter extends ExpressAdapter {
 
     answerParserErrors(server, this.connections, {
       abandon: (request, error) => this.sendError(request.res as Response, error),
-      corsFieldsFor: (origin) => [
-        ...(this.origins.includes(origin)
-          ? [`Access-Control-Allow-Origin: ${origin}`, 'Access-Control-Expose-Headers: *']
-          : []),
-        ...(this.hasCors ? ['Vary: Origin'] : []),
-      ],
+      corsFieldsFor: (origin) => {
+        if (!this.origins?.includes(origin)) return this.origins === undefined ? [] : ['Vary: Origin'];
+        return [`Access-Control-Allow-Origin: ${origin}`, 'Access-Control-Expose-Headers: *', 'Vary: Origin'];
+      },
       refused: (error, requestId) => this.observer?.refused(error, requestId),
     });
     for (const event of ['request', 'checkContinue', 'checkExpectation']) {
@@ -180,26 +173,22 @@ export class PlatformExpressAdapter extends ExpressAdapter {
     request.context = new RequestContext(requestIdFrom(request.headers['x-request-id']));
     if (event === 'checkContinue') continueWhenRead(request, response);
     const serve = (): void => {
-      this.begin(request, response);
+      const { context } = request;
+      context.traceId = activeTrace?.traceId();
+      // Express sets it too, but some responses are sent before Express is reached.
+      request.res = response;
+      response.setHeader(REQUEST_ID_HEADER, context.requestId);
+      response.setHeader('X-Content-Type-Options', 'nosniff');
+      response.on('close', this.onClose);
       const error = event === 'checkExpectation' ? new ApiError(EXPECTATION_FAILED) : this.refusalOf(request, response);
       // Wait for the parser: if the body is already here the connection survives, and if the parser fails, its error is
       // sent instead.
-      if (error) process.nextTick(() => this.refuse(request, response, request.context.bodyError ?? error));
-      else if (this.config.requestInLog) servedRequest.run(request.context, () => this.callExpress(request, response));
+      if (error) process.nextTick(() => this.refuse(request, response, context.bodyError ?? error));
+      else if (this.config.requestInLog) servedRequest.run(context, () => this.callExpress(request, response));
       else this.callExpress(request, response);
     };
     // A pipelined request begins at the end of the one before, whose span is active then.
     this.connections.arrive(request, response, activeTrace?.bind(serve) ?? serve);
-  }
-
-  private begin(request: Request, response: Response): void {
-    const { context } = request;
-    context.traceId = activeTrace?.traceId();
-    // Express sets it too, but some responses are sent before Express is reached.
-    request.res = response;
-    response.setHeader(REQUEST_ID_HEADER, context.requestId);
-    response.setHeader('X-Content-Type-Options', 'nosniff');
-    response.on('close', this.onClose);
   }
 
   private callExpress(request: Request, response: Response): void {
@@ -213,7 +202,7 @@ export class PlatformExpressAdapter extends ExpressAdapter {
   /** Serves a request that Express has not routed; with CORS by Express, which adds the header fields. */
   private refuse(request: Request, response: Response, error: ApiError): void {
     request.context.refusal = error;
-    if (this.hasCors) this.callExpress(request, response);
+    if (this.origins) this.callExpress(request, response);
     else this.sendError(response, error);
   }
 

@@ -84,12 +84,10 @@ const ERRORS: Readonly<Record<string, [ErrorDefinition, string]>> = {
   ],
 };
 
-/** Has the code HPE_INVALID_VERSION, although the version is a known one: the line does not end with CR LF. */
-const NO_LINE_END = 'Expected CRLF after version';
-
 /** The error to send; undefined if the connection itself failed, so that a response cannot be sent. */
 function parserError({ code = '', reason }: ParserError): ApiError | undefined {
-  const known = reason === NO_LINE_END ? undefined : ERRORS[code];
+  // The version may be a known one: the line does not end with CR LF.
+  const known = reason === 'Expected CRLF after version' ? undefined : ERRORS[code];
   if (known) return new ApiError(...known);
   return code.startsWith('HPE_') ? new ApiError(BAD_REQUEST) : undefined;
 }

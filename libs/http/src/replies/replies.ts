@@ -86,9 +86,7 @@ export class Replies {
 
   private sendJson(response: Response, body: unknown): void {
     if (body instanceof ErrorBody) {
-      for (const name of FIELDS_OF_CONTENT) {
-        if (response.hasHeader(name)) response.removeHeader(name);
-      }
+      for (const name of FIELDS_OF_CONTENT) response.removeHeader(name);
       for (const [name, value] of Object.entries(body.error.headers)) response.setHeader(name, value);
       response.setHeader('Content-Type', 'application/json');
       response.setHeader('Cache-Control', 'no-store');
