@@ -6,8 +6,7 @@ export type HeaderFields = Readonly<Record<string, string>>;
 
 /**
  * Why a request gets 503, or 500 `took_too_long`: a label of the metric `http_unavailable_total` and a member of the
- * request's log line.
- * `docs/operating.md` explains each one.
+ * request's log line. `docs/operating.md` explains each one.
  */
 export type UnavailableCause =
   | 'requests_in_flight'
@@ -84,9 +83,7 @@ export class ApiError extends HttpException {
   }
 }
 
-/**
- * The client closed the connection before its request was complete. No response is sent, and no error is logged.
- */
+/** The client closed the connection before its request was complete. No response is sent, and no error is logged. */
 export class RequestAbortedError extends BadRequestException {
   override readonly name = 'RequestAbortedError';
 }

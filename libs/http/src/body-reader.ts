@@ -78,10 +78,8 @@ export class BodyReader {
     if (request.context.bodyError) throw request.context.bodyError;
     if (plan.leavesMultipart && /^multipart\//i.test(headers['content-type'] ?? '')) return undefined;
     const fault = mediaTypeFault(request, plan);
-    if (fault) {
-      if (plan.isRequired) throw fault;
-      return undefined;
-    }
+    if (fault && plan.isRequired) throw fault;
+    if (fault) return undefined;
     if (Number(headers['content-length'] ?? 0) > plan.maxBytes) throw bodyTooLarge(plan);
     return request.complete ? this.parse(request, arrivedBytes(request, plan), plan) : this.readSoon(request, plan);
   }

@@ -160,17 +160,15 @@ export class PlatformExpressAdapter extends ExpressAdapter {
       refused: (error, requestId) => this.observer?.refused(error, requestId),
     });
     for (const event of ['request', 'checkContinue', 'checkExpectation']) {
-      server.on(event, (request: Request, response: Response) => {
-        if (request.headers['transfer-encoding'] !== undefined) {
-          limitChunks(request, (error) => server.emit('clientError', error, request.socket));
-        }
-        this.enter(event, request, response);
-      });
+      server.on(event, (request: Request, response: Response) => this.enter(event, request, response));
     }
   }
 
   private enter(event: string, request: Request, response: Response): void {
     request.context = new RequestContext(requestIdFrom(request.headers['x-request-id']));
+    if (request.headers['transfer-encoding'] !== undefined) {
+      limitChunks(request, (error) => (this.httpServer as Server).emit('clientError', error, request.socket));
+    }
     if (event === 'checkContinue') continueWhenRead(request, response);
     const serve = (): void => {
       const { context } = request;

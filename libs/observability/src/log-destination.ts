@@ -41,7 +41,11 @@ export class LogDestination {
   private retry: NodeJS.Timeout | undefined;
 
   constructor() {
-    setInterval(() => this.flush(), FLUSH_INTERVAL_MS).unref();
+    setInterval(() => {
+      // While full blocks wait for the reader, the current one can take more lines.
+      if (this.waiting.length === 0) this.endBlock();
+      this.writeBlocks();
+    }, FLUSH_INTERVAL_MS).unref();
     process.on('exit', () => this.end());
   }
 
@@ -70,12 +74,6 @@ export class LogDestination {
     while (!this.writeBlocks() && performance.now() < latest) {
       Atomics.wait(NEVER_WRITTEN, 0, 0, RETRY_DELAY_MS);
     }
-  }
-
-  private flush(): void {
-    // While full blocks wait for the reader, the current one can take more lines.
-    if (this.waiting.length === 0) this.endBlock();
-    this.writeBlocks();
   }
 
   private endBlock(): void {

@@ -35,13 +35,11 @@ export function limit<T>(value: T): Setting<T> {
 export function integer(
   name: string,
   fallback: number,
-  range: readonly [number, number],
+  [minimum, maximum]: readonly [number, number],
   about: string,
 ): Setting<number> {
-  const [minimum, maximum] = range;
-  const setting = { name, shown: String(fallback), accepts: `${minimum} to ${maximum}`, about };
   return {
-    ...setting,
+    ...{ name, shown: String(fallback), accepts: `${minimum} to ${maximum}`, about },
     read: (text) => {
       if (text === undefined) return fallback;
       const number = /^\d{1,15}$/.test(text) ? Number(text) : NaN;

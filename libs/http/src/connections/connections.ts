@@ -8,17 +8,11 @@ import { isExempt, TOO_MANY_IN_FLIGHT } from '../requests/requests-in-flight.js'
 import { MAX_PIPELINED_REQUESTS, QUIET_MS, REFUSAL_PAUSE_MS } from '../requests/server-limits.js';
 import type { ClientId, Turns } from '../requests/turns.js';
 
-interface Turn {
-  readonly response: Response;
-  /** Begins to serve the request. */
-  readonly begin: () => void;
-}
-
 class Connection {
   /** When it was accepted, in ms of `performance.now()`. */
   readonly acceptedAt = performance.now();
   /** The requests without a response, in the order in which they arrived. The first one is being served. */
-  readonly turns: Turn[] = [];
+  readonly turns: { readonly response: Response; readonly begin: () => void }[] = [];
   latest: Response | undefined;
   /** `socket.bytesRead` when the last response was over; a larger value means that another request is arriving. */
   bytesRead = 0;
@@ -282,10 +276,6 @@ export class Connections {
  * handler works or a body arrives, which has a time-out of its own.
  */
 function closeUnlessServed(socket: Socket): void {
-  const answering = answeringOn(socket);
-  if (answering !== undefined && socket.writableLength === 0) {
-    socket.setTimeout(socket.timeout ?? 0);
-    return;
-  }
-  socket.destroy();
+  if (answeringOn(socket) !== undefined && socket.writableLength === 0) socket.setTimeout(socket.timeout ?? 0);
+  else socket.destroy();
 }

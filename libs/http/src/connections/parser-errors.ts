@@ -47,7 +47,8 @@ export function answerParserErrors(server: Server, connections: Connections, lis
       socket.destroy();
     } else if (broken === 'idle') {
       const requestId = requestIdFrom();
-      const fields = listener.corsFieldsFor(originIn(cause.rawPacket));
+      const head = cause.rawPacket?.toString('latin1') ?? '';
+      const fields = listener.corsFieldsFor(/\r\nOrigin:([^\r\n]+)\r\n/i.exec(head)?.[1]?.trim());
       socket.end(errorResponse(error, requestId, fields), () => socket.destroy());
       listener.refused(error, requestId);
     } else if (broken && isUnanswerable(broken, cause, socket)) {
@@ -90,11 +91,6 @@ function parserError({ code = '', reason }: ParserError): ApiError | undefined {
   const known = reason === 'Expected CRLF after version' ? undefined : ERRORS[code];
   if (known) return new ApiError(...known);
   return code.startsWith('HPE_') ? new ApiError(BAD_REQUEST) : undefined;
-}
-
-/** The first `Origin` in bytes that are no request. */
-function originIn(bytes: Buffer | undefined): string | undefined {
-  return /\r\nOrigin:([^\r\n]+)\r\n/i.exec(bytes?.toString('latin1') ?? '')?.[1]?.trim();
 }
 
 function errorResponse(error: ApiError, requestId: string, fields: readonly string[]): string {

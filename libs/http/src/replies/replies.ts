@@ -129,12 +129,11 @@ export class Replies {
     const isWhole = request.complete || !announcesBody(request);
     // Node adds the Content-Length of most responses by itself. But it would keep one of an earlier response that
     // failed, and a handler may have copied Transfer-Encoding from another response.
-    const isLarge = isWhole && body !== undefined && body.length > PIECE_BYTES && request.method !== 'HEAD';
+    const endsWithBody = isWhole && body !== undefined && request.method !== 'HEAD';
+    const isLarge = endsWithBody && body.length > PIECE_BYTES;
     const nodeAddsLength =
-      isWhole &&
+      endsWithBody &&
       !isLarge &&
-      body !== undefined &&
-      request.method !== 'HEAD' &&
       response.useChunkedEncodingByDefault &&
       !response.hasHeader('content-length') &&
       !response.hasHeader('transfer-encoding');
