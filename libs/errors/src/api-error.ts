@@ -108,11 +108,6 @@ export function serviceUnavailable(
   return new ApiError(UNAVAILABLE, message, { 'Retry-After': '1' }, { ...options, unavailableCause });
 }
 
-/** The error of a request when too many others already wait for the database. */
-export function tooManyWaiting(): ApiError {
-  return serviceUnavailable('database_busy');
-}
-
 /** The error of a request that has waited too long for the database. No statement was sent for it. */
 export function waitedTooLong(): ApiError {
   return serviceUnavailable('database_busy', 'The service did not get to the request in time. Try again.');

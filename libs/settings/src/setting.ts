@@ -77,11 +77,6 @@ export function choice<const T extends string, D extends T | undefined>(
   return optional(name, `one of ${choices.join(', ')}`, about, parse, fallback, fallback);
 }
 
-/** Any text. */
-export function text(name: string, fallback: string, accepts: string, about: string): Setting<string> {
-  return { name, shown: fallback, accepts, about, read: (value = fallback) => value };
-}
-
 /** A text that `parse` turns into a value; undefined if it is not set, unless there is a default. */
 export function optional<T, D = undefined>(
   name: string,
