@@ -1,6 +1,6 @@
 import { Inject, Injectable } from '@nestjs/common';
 import { HttpAdapterHost } from '@nestjs/core';
-import { Counter, Gauge, type Registry } from 'prom-client';
+import { Counter, Gauge } from 'prom-client';
 import type { HttpConfig, PlatformExpressAdapter } from '#http';
 import { Database } from '#postgres';
 import { Application, Config } from '#settings';
@@ -23,61 +23,53 @@ export class ServiceMetrics {
       aggregator: 'max',
       read: () => [[build, 1]],
     });
-    observeServer(() => adapterHost.httpAdapter.load, config, registry);
-    observeDatabase(database, registry);
+    registerMetric(Gauge, registry, {
+      name: 'http_requests_in_flight',
+      help: 'Requests that are being served, the scrape included.',
+      read: () => adapterHost.httpAdapter.load.requests,
+    });
+    registerMetric(Gauge, registry, {
+      name: 'http_requests_in_flight_limit',
+      help: 'MAX_REQUESTS_IN_FLIGHT: further requests get 503.',
+      read: () => config.maxRequestsInFlight,
+    });
+    registerMetric(Gauge, registry, {
+      name: 'http_connections',
+      help: 'Open connections of clients.',
+      read: () => adapterHost.httpAdapter.load.connections,
+    });
+    registerMetric(Gauge, registry, {
+      name: 'http_connections_limit',
+      help: 'Largest number of open connections; further ones are dropped.',
+      read: () => config.maxConnections,
+    });
+    registerMetric(Counter, registry, {
+      name: 'http_connections_dropped_total',
+      help: 'Connections that were closed without a response, because too many were open.',
+      read: () => adapterHost.httpAdapter.load.droppedConnections,
+    });
+    registerMetric(Gauge, registry, {
+      name: 'database_silent',
+      help: '1 while the database does not respond at all, and requests get 503 without asking it; else 0.',
+      aggregator: 'max',
+      read: () => Number(database.pool.isSilent),
+    });
+    registerMetric(Gauge, registry, {
+      name: 'database_connections',
+      help: 'Connections of the pool to the primary, by state: idle or busy.',
+      labelNames: ['state'],
+      read: () => {
+        const { idleCount, busy } = database.pool;
+        return [
+          [{ state: 'idle' }, idleCount],
+          [{ state: 'busy' }, busy],
+        ];
+      },
+    });
+    registerMetric(Gauge, registry, {
+      name: 'database_waiting_statements',
+      help: 'Statements that wait for a connection of the pool.',
+      read: () => database.pool.waitingCount,
+    });
   }
-}
-
-function observeServer(load: () => PlatformExpressAdapter['load'], config: HttpConfig, registry: Registry): void {
-  registerMetric(Gauge, registry, {
-    name: 'http_requests_in_flight',
-    help: 'Requests that are being served, the scrape included.',
-    read: () => load().requests,
-  });
-  registerMetric(Gauge, registry, {
-    name: 'http_requests_in_flight_limit',
-    help: 'MAX_REQUESTS_IN_FLIGHT: further requests get 503.',
-    read: () => config.maxRequestsInFlight,
-  });
-  registerMetric(Gauge, registry, {
-    name: 'http_connections',
-    help: 'Open connections of clients.',
-    read: () => load().connections,
-  });
-  registerMetric(Gauge, registry, {
-    name: 'http_connections_limit',
-    help: 'Largest number of open connections; further ones are dropped.',
-    read: () => config.maxConnections,
-  });
-  registerMetric(Counter, registry, {
-    name: 'http_connections_dropped_total',
-    help: 'Connections that were closed without a response, because too many were open.',
-    read: () => load().droppedConnections,
-  });
-}
-
-function observeDatabase(database: Database, registry: Registry): void {
-  registerMetric(Gauge, registry, {
-    name: 'database_silent',
-    help: '1 while the database does not respond at all, and requests get 503 without asking it; else 0.',
-    aggregator: 'max',
-    read: () => Number(database.pool.isSilent),
-  });
-  registerMetric(Gauge, registry, {
-    name: 'database_connections',
-    help: 'Connections of the pool to the primary, by state: idle or busy.',
-    labelNames: ['state'],
-    read: () => {
-      const { idleCount, busy } = database.pool;
-      return [
-        [{ state: 'idle' }, idleCount],
-        [{ state: 'busy' }, busy],
-      ];
-    },
-  });
-  registerMetric(Gauge, registry, {
-    name: 'database_waiting_statements',
-    help: 'Statements that wait for a connection of the pool.',
-    read: () => database.pool.waitingCount,
-  });
 }
