@@ -43,7 +43,6 @@ export class ErrorBody {
   }
 }
 
-/** Options of an ApiError. */
 export interface ApiErrorOptions extends ErrorOptions {
   /** Sent as the member `details` of the body: any value that `writeJson` can write. Undefined for none. */
   readonly details?: unknown;

@@ -36,9 +36,7 @@ export function defineError(
   if (!new RegExp(CODE_PATTERN).test(code) || code.length > MAX_CODE_LENGTH) {
     throw new Error(`The error code '${code}' is not in lower snake case with ${MAX_CODE_LENGTH} characters at most.`);
   }
-  if (catalogue.has(code)) {
-    throw new Error(`The error code '${code}' is defined twice.`);
-  }
+  if (catalogue.has(code)) throw new Error(`The error code '${code}' is defined twice.`);
   const definition = Object.freeze({ code, status, description, message });
   catalogue.set(code, definition);
   return definition;

@@ -9,7 +9,6 @@ import { announcesBody } from './requests/request-checks.js';
 import type { REQUEST_LOG_SETTINGS } from './requests/request-context.js';
 import { MAX_HEADER_BYTES, type SERVER_SETTINGS, TIMEOUT_CHECK_INTERVAL_MS } from './requests/server-limits.js';
 
-/** The settings of this library. */
 export type HttpConfig = Pick<Config, 'fastPaths'> &
   SettingsOf<typeof SERVER_SETTINGS & typeof DRAIN_SETTINGS & typeof REQUEST_LOG_SETTINGS>;
 
