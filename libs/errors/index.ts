@@ -5,7 +5,6 @@ export {
   RequestAbortedError,
   serviceUnavailable,
   StartupError,
-  tooManyWaiting,
   type UnavailableCause,
   waitedTooLong,
 } from './src/api-error.js';

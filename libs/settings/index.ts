@@ -17,7 +17,6 @@ export {
   milliseconds,
   optional,
   parseList,
-  text,
   withEscapes,
   WrongValue,
 } from './src/setting.js';

@@ -9,7 +9,6 @@ const MAJOR_VERSION = '18';
 const MAY_BE_EMPTY = [
   'pg_commit_ts',
   'pg_dynshmem',
-  'pg_logical',
   'pg_logical/mappings',
   'pg_logical/snapshots',
   'pg_notify',
@@ -62,62 +61,40 @@ export async function prepareCluster(cluster: string): Promise<void> {
       `The database '${cluster}' is of PostgreSQL ${version.trim()}, and this version of the service has ${MAJOR_VERSION}: ` +
         `with the version that wrote it, run 'export'; then set another DATA_DIR, and 'import' the file.`,
     );
-  await refuseServer(cluster);
-  await refuseIncomplete(cluster);
-  if ((mode & 0o007) !== 0) await chmod(cluster, mode & 0o7770);
-  for (const folder of MAY_BE_EMPTY) await mkdir(join(cluster, folder), { recursive: true, mode: 0o700 });
-}
-
-/** The engine writes a negative process id. */
-async function refuseServer(cluster: string): Promise<void> {
   const lines = await readFile(join(cluster, 'postmaster.pid'), 'utf8').catch(() => '');
   const pid = Number.parseInt(lines, 10);
+  // The engine writes a negative process id.
   if (pid > 0)
     throw new StartupError(
       `The database '${cluster}' is that of a PostgreSQL server (process ${pid}), whose files the embedded engine cannot read. ` +
         'Set DATABASE_URL to that server, or another DATA_DIR.',
     );
-}
-
-async function refuseIncomplete(cluster: string): Promise<void> {
   for (const name of NEEDED) {
     await lstat(join(cluster, name)).catch((error: NodeJS.ErrnoException) => {
       if (error.code !== 'ENOENT') throw error;
       throw new StartupError(`The database '${cluster}' lacks '${name}'. Copy all of it again, or restore a backup.`);
     });
   }
+  if ((mode & 0o007) !== 0) await chmod(cluster, mode & 0o7770);
+  for (const folder of MAY_BE_EMPTY) await mkdir(join(cluster, folder), { recursive: true, mode: 0o700 });
 }
 
 /** What to do about a database in `dataDir` that does not open, in one line. */
 export async function clusterAdvice(dataDir: string, cluster: string): Promise<string> {
-  if (await isDiskFull(dataDir))
+  const space = await statfs(dataDir).catch(() => undefined);
+  // Some file systems do not count files, and report 0 of them.
+  if (space && (space.bavail * space.bsize < MIN_FREE_BYTES || (space.files > 0 && space.ffree === 0)))
     return 'Its disk is full: free 64 MiB, and start again. Nothing that was stored is lost.';
-  const file = await unusableFile(cluster);
-  if (file !== undefined)
-    return `This user may not read and write '${file}': give it to this user (chown). Nothing that was stored is lost.`;
+  for (const name of await readdir(cluster, { recursive: true }).catch(() => [])) {
+    const file = join(cluster, name);
+    try {
+      await access(file, constants.R_OK | constants.W_OK);
+    } catch {
+      return `This user may not read and write '${file}': give it to this user (chown). Nothing that was stored is lost.`;
+    }
+  }
   return (
     'If it is on no local disk, move it to one. If it was copied while the service ran, copy it again while it is stopped. ' +
     'Otherwise it is damaged: restore a backup.'
   );
-}
-
-/** Some file systems do not count files, and report 0 of them. */
-async function isDiskFull(directory: string): Promise<boolean> {
-  const space = await statfs(directory).catch(() => undefined);
-  if (space === undefined) return false;
-  const { bavail, bsize, files, ffree } = space;
-  return bavail * bsize < MIN_FREE_BYTES || (files > 0 && ffree === 0);
-}
-
-async function unusableFile(cluster: string): Promise<string | undefined> {
-  const names = await readdir(cluster, { recursive: true }).catch(() => []);
-  for (const name of names) {
-    const path = join(cluster, name);
-    try {
-      await access(path, constants.R_OK | constants.W_OK);
-    } catch {
-      return path;
-    }
-  }
-  return undefined;
 }

@@ -148,9 +148,7 @@ export async function connectToOwner(directory: string): Promise<Socket | undefi
   );
 }
 
-/**
- * The socket of a living process among the files of a directory; removes those of dead processes.
- */
+/** The socket of a living process among the files of a directory; removes those of dead processes. */
 async function findOwner(directory: string, files: readonly string[]): Promise<Owner | undefined> {
   for (const name of files.filter((file) => file.endsWith(SUFFIX))) {
     const path = join(directory, name);

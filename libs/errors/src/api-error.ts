@@ -6,8 +6,7 @@ export type HeaderFields = Readonly<Record<string, string>>;
 
 /**
  * Why a request gets 503, or 500 `took_too_long`: a label of the metric `http_unavailable_total` and a member of the
- * request's log line.
- * `docs/operating.md` explains each one.
+ * request's log line. `docs/operating.md` explains each one.
  */
 export type UnavailableCause =
   | 'requests_in_flight'
@@ -44,7 +43,6 @@ export class ErrorBody {
   }
 }
 
-/** Options of an ApiError. */
 export interface ApiErrorOptions extends ErrorOptions {
   /** Sent as the member `details` of the body: any value that `writeJson` can write. Undefined for none. */
   readonly details?: unknown;
@@ -84,9 +82,7 @@ export class ApiError extends HttpException {
   }
 }
 
-/**
- * The client closed the connection before its request was complete. No response is sent, and no error is logged.
- */
+/** The client closed the connection before its request was complete. No response is sent, and no error is logged. */
 export class RequestAbortedError extends BadRequestException {
   override readonly name = 'RequestAbortedError';
 }
@@ -109,11 +105,6 @@ export function serviceUnavailable(
 ): ApiError {
   // Also for responses before Express, which `Replies.beforeHead` does not see without the fast paths.
   return new ApiError(UNAVAILABLE, message, { 'Retry-After': '1' }, { ...options, unavailableCause });
-}
-
-/** The error of a request when too many others already wait for the database. */
-export function tooManyWaiting(): ApiError {
-  return serviceUnavailable('database_busy');
 }
 
 /** The error of a request that has waited too long for the database. No statement was sent for it. */

@@ -6,8 +6,6 @@ export const MAX_CODE_LENGTH = 64;
 /** The form of a code: lower snake case. */
 export const CODE_PATTERN = '^[a-z]+(_[a-z]+)*$';
 
-const CODE = new RegExp(CODE_PATTERN);
-
 /** A kind of error that clients can get: `code` and `status` of the Error body, and texts for the documents. */
 export interface ErrorDefinition {
   /** Machine-readable, in lower snake case, 1 to 64 characters. Must never change once it is published. */
@@ -35,12 +33,10 @@ export function defineError(
   description: string,
   message: string = description,
 ): ErrorDefinition {
-  if (!CODE.test(code) || code.length > MAX_CODE_LENGTH) {
+  if (!new RegExp(CODE_PATTERN).test(code) || code.length > MAX_CODE_LENGTH) {
     throw new Error(`The error code '${code}' is not in lower snake case with ${MAX_CODE_LENGTH} characters at most.`);
   }
-  if (catalogue.has(code)) {
-    throw new Error(`The error code '${code}' is defined twice.`);
-  }
+  if (catalogue.has(code)) throw new Error(`The error code '${code}' is defined twice.`);
   const definition = Object.freeze({ code, status, description, message });
   catalogue.set(code, definition);
   return definition;

@@ -22,12 +22,10 @@ export function toApiError(exception: unknown): ApiError {
  * messages, except `statusCode`, `message` and an `error` that is the usual text of the status. If the response is an `Error`,
  * it counts as the cause, and no part of it is sent.
  */
-export function fromHttpException(exception: HttpException): ApiError {
+function fromHttpException(exception: HttpException): ApiError {
   const status = exception.getStatus();
   const response: unknown = exception.getResponse();
-  if (response instanceof Error) {
-    return httpError(status, STATUS_CODES[status] ?? 'Error', { cause: exception });
-  }
+  if (response instanceof Error) return httpError(status, STATUS_CODES[status] ?? 'Error', { cause: exception });
   const members = { errorCode: exception.errorCode, ...(typeof response === 'object' ? response : undefined) };
   const { message, error, ...others } = members as Record<string, unknown>;
   const isUsual = typeof error === 'string' && error.toLowerCase() === STATUS_CODES[status]?.toLowerCase();
@@ -44,7 +42,7 @@ export function fromHttpException(exception: HttpException): ApiError {
  * The ApiError for an error of the package http-errors, which many middlewares of Express throw, or for an object that is
  * no `Error` and has a status of 4xx or 5xx as `statusCode` and a message. Undefined for anything else.
  */
-export function fromHttpErrors(thrown: unknown): ApiError | undefined {
+function fromHttpErrors(thrown: unknown): ApiError | undefined {
   if (typeof thrown !== 'object' || thrown === null) return undefined;
   const { expose, message, status, statusCode } = thrown as Record<string, unknown>;
   if (thrown instanceof Error && (typeof expose !== 'boolean' || status !== statusCode)) return undefined;
@@ -55,7 +53,7 @@ export function fromHttpErrors(thrown: unknown): ApiError | undefined {
 }
 
 /** The ApiError of a status, with its code of the catalogue; 500 if the status is not that of an error. */
-export function httpError(status: number, message: string, options: ApiErrorOptions): ApiError {
+function httpError(status: number, message: string, options: ApiErrorOptions): ApiError {
   if (status === 500 || !isErrorStatus(status)) {
     return new ApiError(INTERNAL_ERROR, INTERNAL_ERROR.message, {}, options);
   }

@@ -78,35 +78,30 @@ export class BodyReader {
     if (request.context.bodyError) throw request.context.bodyError;
     if (plan.leavesMultipart && /^multipart\//i.test(headers['content-type'] ?? '')) return undefined;
     const fault = mediaTypeFault(request, plan);
-    if (fault) {
-      if (plan.isRequired) throw fault;
-      return undefined;
-    }
+    if (fault && plan.isRequired) throw fault;
+    if (fault) return undefined;
     if (Number(headers['content-length'] ?? 0) > plan.maxBytes) throw bodyTooLarge(plan);
     return request.complete ? this.parse(request, arrivedBytes(request, plan), plan) : this.readSoon(request, plan);
   }
 
   private async readSoon(request: Request, plan: BodyPlan): Promise<unknown> {
+    const { context } = request;
     // Node's parser goes on first: most bodies arrive in one packet with the header section.
     await Promise.resolve();
-    if (request.context.bodyError) throw request.context.bodyError;
+    if (context.bodyError) throw context.bodyError;
     if (request.complete) return this.parse(request, arrivedBytes(request, plan), plan);
-    this.inFlight.release(request.context);
-    const body = await this.readArriving(request, plan);
-    const refusal = request.res?.closed ? undefined : this.inFlight.admit(request);
-    if (refusal !== undefined) throw (request.context.refusal = refusal);
-    return body;
-  }
-
-  private async readArriving(request: Request, plan: BodyPlan): Promise<unknown> {
-    const { context } = request;
+    this.inFlight.release(context);
     advance(context, BODY.READ);
+    let body: unknown;
     try {
       if (request.destroyed) throw aborted();
-      return await this.parse(request, await this.arrivingBytes(request, plan), plan);
+      body = await this.parse(request, await this.arrivingBytes(request, plan), plan);
     } catch (error) {
       throw context.bodyError ?? error;
     }
+    const refusal = request.res?.closed ? undefined : this.inFlight.admit(request);
+    if (refusal !== undefined) throw (context.refusal = refusal);
+    return body;
   }
 
   /** As `parse`; a promise if a large body waits for its client's turn. */
@@ -118,15 +113,13 @@ export class BodyReader {
   private async arrivingBytes(request: Request, plan: BodyPlan): Promise<Buffer> {
     const chunks: Buffer[] = [];
     let length = 0;
-    let taken = 0;
     const { clientId } = request.context;
-    const release = (): void => this.hold(clientId, -taken);
+    const release = (): void => this.hold(clientId, -length - chunks.length * CHUNK_COST);
     try {
       await new Promise<void>((resolve, reject) => {
         request.on('data', (chunk: Buffer) => {
           chunks.push(chunk);
           length += chunk.length;
-          taken += chunk.length + CHUNK_COST;
           this.hold(clientId, chunk.length + CHUNK_COST);
           const isTooMuch = this.held > MAX_BYTES_OF_BODIES && !this.hasShareLeft(clientId);
           if (length <= plan.maxBytes && !isTooMuch) return;

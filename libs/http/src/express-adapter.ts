@@ -7,7 +7,7 @@ import { useFirst } from '#internals';
 import { activeTrace } from '#runtime';
 import { BodyReader, continueWhenRead, limitChunks } from './body-reader.js';
 import { Connections } from './connections/connections.js';
-import { Drain } from './connections/drain.js';
+import { drain } from './connections/drain.js';
 import { answerParserErrors } from './connections/parser-errors.js';
 import { Delays } from './replies/delays.js';
 import { Replies } from './replies/replies.js';
@@ -51,18 +51,19 @@ export interface RequestObserver {
 export class PlatformExpressAdapter extends ExpressAdapter {
   /** The client of a request if its API key is in memory. Set by AuthModule. */
   knownClient: (request: Request) => ClientId = () => undefined;
+  /** Set by RequestLog. */
+  observer: RequestObserver | undefined;
   private readonly turns = new Turns();
   private readonly inFlight: RequestsInFlight;
   private readonly delays: Delays;
+  /** True while draining: requests in flight finish, and each response closes its connection. */
+  isDraining = false;
   /** Reads the bodies of requests as their handlers take them. */
   readonly bodies: BodyReader;
   private connections!: Connections;
-  private drain!: Drain;
   private replies!: Replies;
-  private observer: RequestObserver | undefined;
-  private hasCors = false;
-  /** The origins whose pages may read responses. */
-  private origins: readonly unknown[] = [];
+  /** The origins whose pages may read responses; undefined without CORS. */
+  private origins: readonly unknown[] | undefined;
   /** Nest's middleware that calls request and response hooks. Requests pass it only if there is a hook. */
   private hooks: RequestHandler | undefined;
 
@@ -98,10 +99,6 @@ export class PlatformExpressAdapter extends ExpressAdapter {
     };
   }
 
-  observe(observer: RequestObserver): void {
-    this.observer = observer;
-  }
-
   override setOnRequestHook(...hook: Parameters<ExpressAdapter['setOnRequestHook']>): void {
     this.addHooks();
     super.setOnRequestHook(...hook);
@@ -122,11 +119,6 @@ export class PlatformExpressAdapter extends ExpressAdapter {
     return { requests: this.inFlight.count, connections: size, droppedConnections: dropped };
   }
 
-  /** True while draining: requests in flight finish, and each response closes its connection. */
-  get isDraining(): boolean {
-    return this.drain.hasBegun;
-  }
-
   /** As in Nest, with LISTEN_BACKLOG. The last argument is Nest's callback. */
   override listen(port: string | number, ...rest: unknown[]): Server {
     const parameters = [port, ...rest.slice(0, -1), LISTEN_BACKLOG, ...rest.slice(-1)];
@@ -134,20 +126,20 @@ export class PlatformExpressAdapter extends ExpressAdapter {
   }
 
   override beforeClose(): void {
-    this.drain.hasBegun = true;
+    this.isDraining = true;
     this.delays.end();
   }
 
-  /** Drains the server (see `Drain`). Resolves when no connection is open. */
+  /** Drains the server. Resolves when no connection is open. */
   override async close(): Promise<void> {
-    if ((this.httpServer as Server).listening) await this.drain.finish();
+    const server = this.httpServer as Server;
+    if (server.listening) await drain(server, this.connections, this.config);
   }
 
   /** As in Nest; `preflightContinue` must be true, because `unmatched-routes.ts` serves preflight requests. */
   override enableCors(options: Parameters<ExpressAdapter['enableCors']>[0]): void {
     super.enableCors(options);
-    this.hasCors = true;
-    if (options && 'origin' in options && Array.isArray(options.origin)) this.origins = options.origin;
+    this.origins = options && 'origin' in options && Array.isArray(options.origin) ? options.origin : [];
     const app = this.getInstance<Express>();
     app.use(answerBehindCors(app, this.replies));
   }
@@ -156,54 +148,45 @@ export class PlatformExpressAdapter extends ExpressAdapter {
     const app = this.getInstance<Express>();
     const { server, serve } = createHttpServer(app, this.config);
     this.connections = new Connections(server, serve, this.config, this.turns, this.clientOf);
-    this.drain = new Drain(server, this.connections, this.config);
-    this.replies = new Replies(this.inFlight, this.drain, `Bearer realm="${this.config.product.name}"`);
+    this.replies = new Replies(this.inFlight, this, `Bearer realm="${this.config.product.name}"`);
     this.httpServer = server;
 
     answerParserErrors(server, this.connections, {
       abandon: (request, error) => this.sendError(request.res as Response, error),
-      corsFieldsFor: (origin) => [
-        ...(this.origins.includes(origin)
-          ? [`Access-Control-Allow-Origin: ${origin}`, 'Access-Control-Expose-Headers: *']
-          : []),
-        ...(this.hasCors ? ['Vary: Origin'] : []),
-      ],
+      corsFieldsFor: (origin) => {
+        if (!this.origins?.includes(origin)) return this.origins === undefined ? [] : ['Vary: Origin'];
+        return [`Access-Control-Allow-Origin: ${origin}`, 'Access-Control-Expose-Headers: *', 'Vary: Origin'];
+      },
       refused: (error, requestId) => this.observer?.refused(error, requestId),
     });
     for (const event of ['request', 'checkContinue', 'checkExpectation']) {
-      server.on(event, (request: Request, response: Response) => {
-        if (request.headers['transfer-encoding'] !== undefined) {
-          limitChunks(request, (error) => server.emit('clientError', error, request.socket));
-        }
-        this.enter(event, request, response);
-      });
+      server.on(event, (request: Request, response: Response) => this.enter(event, request, response));
     }
   }
 
   private enter(event: string, request: Request, response: Response): void {
     request.context = new RequestContext(requestIdFrom(request.headers['x-request-id']));
+    if (request.headers['transfer-encoding'] !== undefined) {
+      limitChunks(request, (error) => (this.httpServer as Server).emit('clientError', error, request.socket));
+    }
     if (event === 'checkContinue') continueWhenRead(request, response);
     const serve = (): void => {
-      this.begin(request, response);
+      const { context } = request;
+      context.traceId = activeTrace?.traceId();
+      // Express sets it too, but some responses are sent before Express is reached.
+      request.res = response;
+      response.setHeader(REQUEST_ID_HEADER, context.requestId);
+      response.setHeader('X-Content-Type-Options', 'nosniff');
+      response.on('close', this.onClose);
       const error = event === 'checkExpectation' ? new ApiError(EXPECTATION_FAILED) : this.refusalOf(request, response);
       // Wait for the parser: if the body is already here the connection survives, and if the parser fails, its error is
       // sent instead.
-      if (error) process.nextTick(() => this.refuse(request, response, request.context.bodyError ?? error));
-      else if (this.config.requestInLog) servedRequest.run(request.context, () => this.callExpress(request, response));
+      if (error) process.nextTick(() => this.refuse(request, response, context.bodyError ?? error));
+      else if (this.config.requestInLog) servedRequest.run(context, () => this.callExpress(request, response));
       else this.callExpress(request, response);
     };
     // A pipelined request begins at the end of the one before, whose span is active then.
     this.connections.arrive(request, response, activeTrace?.bind(serve) ?? serve);
-  }
-
-  private begin(request: Request, response: Response): void {
-    const { context } = request;
-    context.traceId = activeTrace?.traceId();
-    // Express sets it too, but some responses are sent before Express is reached.
-    request.res = response;
-    response.setHeader(REQUEST_ID_HEADER, context.requestId);
-    response.setHeader('X-Content-Type-Options', 'nosniff');
-    response.on('close', this.onClose);
   }
 
   private callExpress(request: Request, response: Response): void {
@@ -217,7 +200,7 @@ export class PlatformExpressAdapter extends ExpressAdapter {
   /** Serves a request that Express has not routed; with CORS by Express, which adds the header fields. */
   private refuse(request: Request, response: Response, error: ApiError): void {
     request.context.refusal = error;
-    if (this.hasCors) this.callExpress(request, response);
+    if (this.origins) this.callExpress(request, response);
     else this.sendError(response, error);
   }
 

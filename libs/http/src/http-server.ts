@@ -3,13 +3,12 @@ import { createServer, IncomingMessage, type Server } from 'node:http';
 import { Socket } from 'node:net';
 import { createMessageClasses, takeConnections } from '#internals';
 import type { Config, SettingsOf } from '#settings';
-import { answeringOn, markTaken } from './connections/connections.js';
+import { answeringOn, connectionOf } from './connections/connections.js';
 import type { DRAIN_SETTINGS } from './connections/drain.js';
 import { announcesBody } from './requests/request-checks.js';
 import type { REQUEST_LOG_SETTINGS } from './requests/request-context.js';
 import { MAX_HEADER_BYTES, type SERVER_SETTINGS, TIMEOUT_CHECK_INTERVAL_MS } from './requests/server-limits.js';
 
-/** The settings of this library. */
 export type HttpConfig = Pick<Config, 'fastPaths' | 'product'> &
   SettingsOf<typeof SERVER_SETTINGS & typeof DRAIN_SETTINGS & typeof REQUEST_LOG_SETTINGS>;
 
@@ -96,7 +95,7 @@ function limitUpgrades(prototype: IncomingMessage): void {
       const isWebSocket = this.method === 'GET' && this.headers.upgrade?.toLowerCase() === 'websocket';
       const isTaken = isWebSocket && !announcesBody(this) && answeringOn(this.socket) === undefined;
       // Until a request with `Upgrade` arrives after all, because no module listens.
-      if (isTaken) markTaken(this.socket);
+      if (isTaken) connectionOf(this.socket).isTaken = true;
       return isTaken;
     },
     set(this: { [UPGRADE]?: boolean }, value: boolean) {

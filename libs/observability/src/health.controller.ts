@@ -6,11 +6,6 @@ import type { PlatformExpressAdapter } from '#http';
 import { Public } from '#operations';
 import { Readiness } from './readiness.js';
 
-interface ReadyAnswer {
-  readonly status: 'ok';
-  readonly database?: 'unreachable';
-}
-
 /** Health checks for load balancers and process managers. Public. */
 @Public()
 @ApiExcludeController()
@@ -38,10 +33,8 @@ export class HealthController {
    */
   @Get('ready')
   @Header('Cache-Control', 'no-store')
-  async checkReadiness(): Promise<ReadyAnswer> {
-    if (this.adapterHost.httpAdapter.isDraining) {
-      throw serviceUnavailable('draining', 'The server is shutting down.');
-    }
+  async checkReadiness(): Promise<{ status: 'ok'; database?: 'unreachable' }> {
+    if (this.adapterHost.httpAdapter.isDraining) throw serviceUnavailable('draining', 'The server is shutting down.');
     const readiness = await this.checks.verify();
     if (typeof readiness === 'object') throw serviceUnavailable('schema', readiness.message);
     return readiness === 'unreachable' ? { status: 'ok', database: 'unreachable' } : { status: 'ok' };

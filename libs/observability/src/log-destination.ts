@@ -41,7 +41,11 @@ export class LogDestination {
   private retry: NodeJS.Timeout | undefined;
 
   constructor() {
-    setInterval(() => this.flush(), FLUSH_INTERVAL_MS).unref();
+    setInterval(() => {
+      // While full blocks wait for the reader, the current one can take more lines.
+      if (this.waiting.length === 0) this.endBlock();
+      this.writeBlocks();
+    }, FLUSH_INTERVAL_MS).unref();
     process.on('exit', () => this.end());
   }
 
@@ -72,12 +76,6 @@ export class LogDestination {
     }
   }
 
-  private flush(): void {
-    // While full blocks wait for the reader, the current one can take more lines.
-    if (this.waiting.length === 0) this.endBlock();
-    this.writeBlocks();
-  }
-
   private endBlock(): void {
     if (this.bytes === 0) return;
     this.waiting.push(Buffer.from(this.lines));
@@ -91,47 +89,35 @@ export class LogDestination {
     let isWritten = false;
     while (this.waiting.length > 0) {
       const block = this.waiting[0] as Buffer;
-      const written = tryToWrite(block);
-      if (written === 'later') {
-        this.retry ??= setTimeout(() => {
-          this.retry = undefined;
-          this.writeBlocks();
-        }, RETRY_DELAY_MS).unref();
-        return false;
+      let bytes = block.length;
+      try {
+        bytes = writeSync(STANDARD_OUTPUT, block);
+        isWritten = true;
+      } catch (error) {
+        if ((error as NodeJS.ErrnoException).code === 'EAGAIN') {
+          this.retry ??= setTimeout(() => {
+            this.retry = undefined;
+            this.writeBlocks();
+          }, RETRY_DELAY_MS).unref();
+          return false;
+        }
+        // A closed pipe or a full disk must not end the service.
+        this.droppedLines += block.toString().split('\n').length - 1;
+        isWritten = false;
       }
-      isWritten = written !== 'never';
-      if (written === 'never') this.droppedLines += block.toString().split('\n').length - 1;
-      this.removeFirst(written === 'never' ? block.length : written);
+      this.waitingBytes -= bytes;
+      if (bytes === block.length) this.waiting.shift();
+      else this.waiting[0] = block.subarray(bytes);
     }
-    // The report is a line, too, and would be lost now if the last block was.
-    if (isWritten) this.reportGap();
-    return true;
-  }
-
-  private removeFirst(bytes: number): void {
-    const [block] = this.waiting as [Buffer];
-    this.waitingBytes -= bytes;
-    if (bytes === block.length) this.waiting.shift();
-    else this.waiting[0] = block.subarray(bytes);
-  }
-
-  private reportGap(): void {
     const lines = this.droppedLines - this.reportedLines;
-    if (lines === 0) return;
-    this.reportedLines = this.droppedLines;
-    this.onGap(lines);
+    // The report is a line, too, and would be lost now if the last block was.
+    if (isWritten && lines > 0) {
+      this.reportedLines = this.droppedLines;
+      this.onGap(lines);
+    }
+    return true;
   }
 }
 
 /** Never written; `Atomics.wait` on it is a synchronous sleep. */
 const NEVER_WRITTEN = new Int32Array(new SharedArrayBuffer(4));
-
-/** The number of bytes written; `later` when the reader has no room for them, `never` when they cannot be written. */
-function tryToWrite(block: Buffer): number | 'later' | 'never' {
-  try {
-    return writeSync(STANDARD_OUTPUT, block);
-  } catch (error) {
-    // A closed pipe or a full disk must not end the service.
-    return (error as NodeJS.ErrnoException).code === 'EAGAIN' ? 'later' : 'never';
-  }
-}

@@ -52,7 +52,9 @@ class Reader {
   private readError(error: Error, depth: number): LoggableError {
     const { name, message, stack, code, constraint, cause, errors } = error as Error &
       Partial<Record<'code' | 'constraint' | 'errors', unknown>>;
-    const shown = withoutClientData(message, code);
+    // `invalid input syntax for type integer: "secret"` and the like quote what the client sent.
+    const isOfData = typeof code === 'string' && /^22...$/.test(code);
+    const shown = isOfData ? message.replace(/"[^]*"/, `"${CUT}"`) : message;
     return {
       type: error.constructor.name || name,
       message: this.readText(shown),
@@ -75,9 +77,4 @@ class Reader {
     this.values -= taken.length;
     return taken;
   }
-}
-
-/** `invalid input syntax for type integer: "secret"` and the like quote what the client sent. */
-function withoutClientData(message: string, code: unknown): string {
-  return typeof code === 'string' && /^22...$/.test(code) ? message.replace(/"[^]*"/, `"${CUT}"`) : message;
 }

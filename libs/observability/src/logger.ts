@@ -1,5 +1,5 @@
 import type { LoggerService } from '@nestjs/common';
-import { type DestinationStream, type Logger, pino } from 'pino';
+import { type DestinationStream, type Level, type Logger, pino } from 'pino';
 import { prettyFactory } from 'pino-pretty';
 import { RequestContext, servedRequest } from '#http';
 import { printableLines } from '#runtime';
@@ -114,8 +114,6 @@ export function timestamp(): string {
   }
   return `${lastText}${String(now - second * 1000).padStart(3, '0')}Z"`;
 }
-
-type Level = 'trace' | 'debug' | 'info' | 'warn' | 'error' | 'fatal';
 
 /**
  * Writes the lines of Nest's `Logger`, which all modules use, to the log of the process. After the message a caller may pass,

@@ -27,7 +27,7 @@ export class RequestLog implements RequestObserver, OnModuleInit {
   }
 
   onModuleInit(): void {
-    this.adapterHost.httpAdapter.observe(this);
+    this.adapterHost.httpAdapter.observer = this;
   }
 
   answered(request: Request, response: Response, aborted: boolean): void {

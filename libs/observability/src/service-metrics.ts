@@ -23,61 +23,53 @@ export class ServiceMetrics {
       aggregator: 'max',
       read: () => [[build, 1]],
     });
-    observeServer(() => adapterHost.httpAdapter.load, config, metrics);
-    observeDatabase(database, metrics);
+    registerMetric(Gauge, metrics, {
+      name: 'http_requests_in_flight',
+      help: 'Requests that are being served, the scrape included.',
+      read: () => adapterHost.httpAdapter.load.requests,
+    });
+    registerMetric(Gauge, metrics, {
+      name: 'http_requests_in_flight_limit',
+      help: 'MAX_REQUESTS_IN_FLIGHT: further requests get 503.',
+      read: () => config.maxRequestsInFlight,
+    });
+    registerMetric(Gauge, metrics, {
+      name: 'http_connections',
+      help: 'Open connections of clients.',
+      read: () => adapterHost.httpAdapter.load.connections,
+    });
+    registerMetric(Gauge, metrics, {
+      name: 'http_connections_limit',
+      help: 'Largest number of open connections; further ones are dropped.',
+      read: () => config.maxConnections,
+    });
+    registerMetric(Counter, metrics, {
+      name: 'http_connections_dropped_total',
+      help: 'Connections that were closed without a response, because too many were open.',
+      read: () => adapterHost.httpAdapter.load.droppedConnections,
+    });
+    registerMetric(Gauge, metrics, {
+      name: 'database_silent',
+      help: '1 while the database does not respond at all, and requests get 503 without asking it; else 0.',
+      aggregator: 'max',
+      read: () => Number(database.pool.isSilent),
+    });
+    registerMetric(Gauge, metrics, {
+      name: 'database_connections',
+      help: 'Connections of the pool to the primary, by state: idle or busy.',
+      labelNames: ['state'],
+      read: () => {
+        const { idleCount, busy } = database.pool;
+        return [
+          [{ state: 'idle' }, idleCount],
+          [{ state: 'busy' }, busy],
+        ];
+      },
+    });
+    registerMetric(Gauge, metrics, {
+      name: 'database_waiting_statements',
+      help: 'Statements that wait for a connection of the pool.',
+      read: () => database.pool.waitingCount,
+    });
   }
-}
-
-function observeServer(load: () => PlatformExpressAdapter['load'], config: HttpConfig, metrics: Metrics): void {
-  registerMetric(Gauge, metrics, {
-    name: 'http_requests_in_flight',
-    help: 'Requests that are being served, the scrape included.',
-    read: () => load().requests,
-  });
-  registerMetric(Gauge, metrics, {
-    name: 'http_requests_in_flight_limit',
-    help: 'MAX_REQUESTS_IN_FLIGHT: further requests get 503.',
-    read: () => config.maxRequestsInFlight,
-  });
-  registerMetric(Gauge, metrics, {
-    name: 'http_connections',
-    help: 'Open connections of clients.',
-    read: () => load().connections,
-  });
-  registerMetric(Gauge, metrics, {
-    name: 'http_connections_limit',
-    help: 'Largest number of open connections; further ones are dropped.',
-    read: () => config.maxConnections,
-  });
-  registerMetric(Counter, metrics, {
-    name: 'http_connections_dropped_total',
-    help: 'Connections that were closed without a response, because too many were open.',
-    read: () => load().droppedConnections,
-  });
-}
-
-function observeDatabase(database: Database, metrics: Metrics): void {
-  registerMetric(Gauge, metrics, {
-    name: 'database_silent',
-    help: '1 while the database does not respond at all, and requests get 503 without asking it; else 0.',
-    aggregator: 'max',
-    read: () => Number(database.pool.isSilent),
-  });
-  registerMetric(Gauge, metrics, {
-    name: 'database_connections',
-    help: 'Connections of the pool to the primary, by state: idle or busy.',
-    labelNames: ['state'],
-    read: () => {
-      const { idleCount, busy } = database.pool;
-      return [
-        [{ state: 'idle' }, idleCount],
-        [{ state: 'busy' }, busy],
-      ];
-    },
-  });
-  registerMetric(Gauge, metrics, {
-    name: 'database_waiting_statements',
-    help: 'Statements that wait for a connection of the pool.',
-    read: () => database.pool.waitingCount,
-  });
 }

@@ -1,5 +1,5 @@
 import pg from 'pg';
-import { tooManyWaiting, waitedTooLong } from '#errors';
+import { serviceUnavailable, waitedTooLong } from '#errors';
 import { activeTrace } from '#runtime';
 
 interface Waiting<Input, Output> {
@@ -65,7 +65,7 @@ export class Batches<Input, Output> {
     this.calls++;
     const shared = key === undefined ? undefined : this.outputs.get(key);
     if (shared !== undefined) return shared;
-    if (this.waiting.length >= this.limits.waiting) throw tooManyWaiting();
+    if (this.waiting.length >= this.limits.waiting) throw serviceUnavailable('database_busy');
     const output = new Promise<Output>((resolve, reject) => {
       const execute = activeTrace?.bind(this.execute) ?? this.execute;
       this.waiting.push({ input, key, since: performance.now(), execute, resolve, reject });

@@ -7,16 +7,18 @@ import { DOCUMENT_SETTINGS } from '#openapi';
 import { DEPRECATION_SETTINGS } from '#operations';
 import { DATABASE_SETTINGS, POOL_SETTINGS, STATEMENT_SETTINGS } from '#postgres';
 import type { Config, SettingsOf } from '#settings';
-import { flag, integer, optional, parseList, text } from '#settings';
+import { flag, integer, optional, parseList } from '#settings';
 
 /** The settings of every service, in the order of `.env.example`, by the member of `CoreConfig` that has the value. */
 export const CORE_SETTINGS = {
   port: integer('PORT', 3_000, [0, 65_535], 'TCP port to listen on; 0 lets the system choose.'),
-  host: text(
+  host: optional(
     'HOST',
-    '0.0.0.0',
     'an address of this machine',
     'Address to listen on. The default is all IPv4 addresses, so that the service works in a container.',
+    (address) => address,
+    '0.0.0.0',
+    '0.0.0.0',
   ),
   ...DATABASE_SETTINGS,
   ...EMBEDDED_SETTINGS,

@@ -1,7 +1,6 @@
 import { lstatSync, readFileSync } from 'node:fs';
 import { StartupError } from '#errors';
 import { isSlip, nearestName } from './nearest-name.js';
-import type { Environment } from './setting.js';
 
 const FILE = '.env';
 
@@ -31,7 +30,12 @@ const MOST_NAMES = 20;
  */
 export function loadEnvironmentFile(known: readonly string[], environment = process.env): string | undefined {
   // Before the file adds to it: most of it belongs to other programs, so only what is nearly one of ours is told.
-  const slips = slipsOf(environment, known);
+  const missing = known.filter((name) => name.length >= SHORTEST_SLIP && environment[name] === undefined);
+  const others = Object.keys(environment).filter((name) => !known.includes(name));
+  const slips = others.flatMap((name) => {
+    const meant = missing.find((setting) => isSlip(name, setting));
+    return meant === undefined ? [] : [withNearest(name, meant)];
+  });
   const assignments = exists() ? parse(textOf()) : [];
   const values = new Map(assignments);
   for (const [name, value] of values) environment[name] ??= value;
@@ -48,17 +52,6 @@ export function loadEnvironmentFile(known: readonly string[], environment = proc
     list(`${FILE} sets twice, and the last one counts:`, repeated),
   ].filter((clause) => clause !== undefined);
   return clauses.length === 0 ? undefined : `${clauses.join('; ')}.`;
-}
-
-/** The names of an environment that are one slip of the keyboard away from a setting that is not set. */
-function slipsOf(environment: Environment, known: readonly string[]): string[] {
-  const missing = known.filter((name) => name.length >= SHORTEST_SLIP && environment[name] === undefined);
-  return Object.keys(environment)
-    .filter((name) => !known.includes(name))
-    .flatMap((name) => {
-      const meant = missing.find((setting) => isSlip(name, setting));
-      return meant === undefined ? [] : [withNearest(name, meant)];
-    });
 }
 
 function withNearest(name: string, meant: string | undefined): string {

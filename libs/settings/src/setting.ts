@@ -35,13 +35,11 @@ export function limit<T>(value: T): Setting<T> {
 export function integer(
   name: string,
   fallback: number,
-  range: readonly [number, number],
+  [minimum, maximum]: readonly [number, number],
   about: string,
 ): Setting<number> {
-  const [minimum, maximum] = range;
-  const setting = { name, shown: String(fallback), accepts: `${minimum} to ${maximum}`, about };
   return {
-    ...setting,
+    ...{ name, shown: String(fallback), accepts: `${minimum} to ${maximum}`, about },
     read: (text) => {
       if (text === undefined) return fallback;
       const number = /^\d{1,15}$/.test(text) ? Number(text) : NaN;
@@ -77,11 +75,6 @@ export function choice<const T extends string, D extends T | undefined>(
 ): Setting<T | D> {
   const parse = (text: string): T | undefined => choices.find((known) => known === text);
   return optional(name, `one of ${choices.join(', ')}`, about, parse, fallback, fallback);
-}
-
-/** Any text. */
-export function text(name: string, fallback: string, accepts: string, about: string): Setting<string> {
-  return { name, shown: fallback, accepts, about, read: (value = fallback) => value };
 }
 
 /** A text that `parse` turns into a value; undefined if it is not set, unless there is a default. */

@@ -8,42 +8,31 @@ import { isExempt, TOO_MANY_IN_FLIGHT } from '../requests/requests-in-flight.js'
 import { MAX_PIPELINED_REQUESTS, QUIET_MS, REFUSAL_PAUSE_MS } from '../requests/server-limits.js';
 import type { ClientId, Turns } from '../requests/turns.js';
 
-interface Turn {
-  readonly response: Response;
-  /** Begins to serve the request. */
-  readonly begin: () => void;
-}
-
-interface Connection {
+class Connection {
   /** When it was accepted, in ms of `performance.now()`. */
-  readonly acceptedAt: number;
+  readonly acceptedAt = performance.now();
   /** The requests without a response, in the order in which they arrived. The first one is being served. */
-  readonly turns: Turn[];
+  readonly turns: { readonly response: Response; readonly begin: () => void }[] = [];
   latest: Response | undefined;
   /** `socket.bytesRead` when the last response was over; a larger value means that another request is arriving. */
-  bytesRead: number;
+  bytesRead = 0;
   /** Requests after `latest` are not served; the connection is closed after its response. */
-  isEnding: boolean;
+  isEnding = false;
   /** A listener of `upgrade` has the connection. */
-  isTaken: boolean;
+  isTaken = false;
 }
 
 const CONNECTION = Symbol('connection');
 
 type ConnectionSocket = Duplex & { [CONNECTION]?: Connection };
 
-function connectionOf(socket: Duplex): Connection {
+export function connectionOf(socket: Duplex): Connection {
   return (socket as ConnectionSocket)[CONNECTION] as Connection;
 }
 
 /** The response in progress on a connection, if there is one. */
 export function answeringOn(socket: Duplex): Response | undefined {
   return connectionOf(socket).turns[0]?.response;
-}
-
-/** Marks a connection that a listener of `upgrade` gets. */
-export function markTaken(socket: Duplex): void {
-  connectionOf(socket).isTaken = true;
 }
 
 /**
@@ -139,11 +128,6 @@ export class Connections {
     }
   }
 
-  unanswered(): Request[] {
-    const served = [...this.open].flatMap((socket) => answeringOn(socket) ?? []);
-    return served.filter(({ closed }) => !closed).map(({ req }) => req);
-  }
-
   /** Ends the event streams (`@Sse()`), which their clients would keep open; they connect again, to another process. */
   endStreams(): void {
     for (const socket of this.open) {
@@ -163,10 +147,17 @@ export class Connections {
     }
   }
 
-  /** Closes all connections now, also those that a listener of `upgrade` has taken over. */
-  closeAll(): void {
+  /**
+   * Closes all connections now, also those that a listener of `upgrade` has taken over.
+   *
+   * @returns the requests that have no whole response
+   */
+  closeAll(): Request[] {
+    const served = [...this.open].flatMap((socket) => answeringOn(socket) ?? []);
+    const unanswered = served.filter(({ closed }) => !closed).map(({ req }) => req);
     // Not `server.closeAllConnections()`, which leaves those of `upgrade` open.
     for (const socket of this.open) socket.destroy();
+    return unanswered;
   }
 
   private accept(socket: Socket): void {
@@ -178,14 +169,7 @@ export class Connections {
       this.warnings.warn(`Dropped a connection beyond the limit of ${this.limits.maxConnections}.`);
       return;
     }
-    const connection: Connection = {
-      acceptedAt: performance.now(),
-      turns: [],
-      latest: undefined,
-      bytesRead: 0,
-      isEnding: false,
-      isTaken: false,
-    };
+    const connection = new Connection();
     (socket as ConnectionSocket)[CONNECTION] = connection;
     this.open.add(socket);
     socket.once('close', () => {
@@ -202,7 +186,7 @@ export class Connections {
     const close = (): void => void socket.destroy();
     const ignore = (): void => undefined;
     const read = (bytes: Buffer): void => {
-      if (isBlank(bytes)) {
+      if (bytes.every((byte) => byte === 0x0a || byte === 0x0d)) {
         // Bytes prolong the time-out of a socket.
         socket.setTimeout(Math.max(1, deadline - performance.now()));
         return;
@@ -224,20 +208,17 @@ export class Connections {
    */
   private makeRoom(): boolean {
     const [oldest] = this.silent;
-    let closing = oldest === undefined ? [] : [oldest];
-    if (oldest === undefined || connectionOf(oldest).acceptedAt > performance.now() - QUIET_MS) {
-      const quiet = this.quiet();
-      if (quiet.length > 0) closing = quiet;
-    }
+    const isOld = oldest !== undefined && connectionOf(oldest).acceptedAt <= performance.now() - QUIET_MS;
+    const quiet = isOld ? [] : this.quiet();
+    const closing = oldest === undefined || quiet.length > 0 ? quiet : [oldest];
     for (const socket of closing) {
       this.open.delete(socket);
       this.silent.delete(socket);
       socket.destroy();
     }
     if (closing.length === 0) return false;
-    const { maxConnections } = this.limits;
     this.warnings.warn(
-      `At the limit of ${maxConnections} connections: closed one without a request to accept another.`,
+      `At the limit of ${this.limits.maxConnections} connections: closed one without a request to accept another.`,
     );
     return true;
   }
@@ -289,22 +270,12 @@ export class Connections {
   }
 }
 
-/** Whether bytes are only CR and LF. */
-function isBlank(bytes: Buffer): boolean {
-  for (const byte of bytes) if (byte !== 0x0a && byte !== 0x0d) return false;
-  return true;
-}
-
 /**
  * Listener of the server's `timeout` event: nothing was sent or received for `writeTimeoutMs`, or for KEEP_ALIVE_TIMEOUT_MS
  * on an idle connection. Closes a connection that is idle or whose client does not read its response. Keeps it while a
  * handler works or a body arrives, which has a time-out of its own.
  */
 function closeUnlessServed(socket: Socket): void {
-  const answering = answeringOn(socket);
-  if (answering !== undefined && socket.writableLength === 0) {
-    socket.setTimeout(socket.timeout ?? 0);
-    return;
-  }
-  socket.destroy();
+  if (answeringOn(socket) !== undefined && socket.writableLength === 0) socket.setTimeout(socket.timeout ?? 0);
+  else socket.destroy();
 }

@@ -25,47 +25,37 @@ export const DRAIN_SETTINGS = {
 /**
  * The graceful shutdown of the HTTP server. `start-service.ts` begins it on SIGTERM or SIGINT, by Nest's `app.close()`.
  *
- * 1. `hasBegun`: `/health/ready` returns 503, and each response closes its connection.
+ * 1. The adapter's `isDraining`: `/health/ready` returns 503, and each response closes its connection.
  * 2. For SHUTDOWN_DELAY_MS the server still accepts connections, until load balancers have seen the 503.
  * 3. The server stops listening, and event streams end. Idle connections stay open until `shutdownLingerMs` after step 2 began,
  *    because a client may be sending a request at this moment.
  * 4. Requests in flight finish. After SHUTDOWN_TIMEOUT_MS, counted from the end of the delay, the rest is cut.
+ *
+ * This function runs steps 2 to 4. Resolves when no connection is open.
  */
-export class Drain {
-  private readonly log = new Logger(Drain.name);
-  hasBegun = false;
-
-  constructor(
-    private readonly server: Server,
-    private readonly connections: Connections,
-    private readonly config: SettingsOf<typeof DRAIN_SETTINGS>,
-  ) {}
-
-  /** Runs steps 2 to 4. Resolves when no connection is open. */
-  async finish(): Promise<void> {
-    const { shutdownDelayMs, shutdownLingerMs, shutdownTimeoutMs } = this.config;
-    await sleep(shutdownDelayMs);
-    // Not `server.close()`: it closes idle connections at once and stops checking time-outs.
-    const closed = new Promise<void>((resolve) => NetServer.prototype.close.call(this.server, () => resolve()));
-    const deadline = setTimeout(() => this.cut(), shutdownTimeoutMs);
-    this.connections.endStreams();
-    const lingerMs = Math.max(0, shutdownLingerMs - shutdownDelayMs);
-    await Promise.race([closed, sleep(lingerMs, undefined, { ref: false })]);
-    // Those that have begun meanwhile.
-    this.connections.endStreams();
-    this.connections.closeIdle();
-    await closed;
-    clearTimeout(deadline);
-    this.server.close();
-  }
-
-  private cut(): void {
-    const requests = this.connections.unanswered();
+export async function drain(
+  server: Server,
+  connections: Connections,
+  { shutdownDelayMs, shutdownLingerMs, shutdownTimeoutMs }: SettingsOf<typeof DRAIN_SETTINGS>,
+): Promise<void> {
+  await sleep(shutdownDelayMs);
+  // Not `server.close()`: it closes idle connections at once and stops checking time-outs.
+  const closed = new Promise<void>((resolve) => NetServer.prototype.close.call(server, () => resolve()));
+  const deadline = setTimeout(() => {
+    const requests = connections.closeAll();
     const names = requests.map(({ context, method }) => context.operation ?? `${method} without an operation`);
-    this.log.warn(
-      `Cutting ${requests.length} requests that did not finish within ${this.config.shutdownTimeoutMs} ms: ` +
+    new Logger('Drain').warn(
+      `Cutting ${requests.length} requests that did not finish within ${shutdownTimeoutMs} ms: ` +
         `${[...new Set(names)].join(', ') || 'none had begun'}.`,
     );
-    this.connections.closeAll();
-  }
+  }, shutdownTimeoutMs);
+  connections.endStreams();
+  const lingerMs = Math.max(0, shutdownLingerMs - shutdownDelayMs);
+  await Promise.race([closed, sleep(lingerMs, undefined, { ref: false })]);
+  // Those that have begun meanwhile.
+  connections.endStreams();
+  connections.closeIdle();
+  await closed;
+  clearTimeout(deadline);
+  server.close();
 }

@@ -47,7 +47,8 @@ export function answerParserErrors(server: Server, connections: Connections, lis
       socket.destroy();
     } else if (broken === 'idle') {
       const requestId = requestIdFrom();
-      const fields = listener.corsFieldsFor(originIn(cause.rawPacket));
+      const head = cause.rawPacket?.toString('latin1') ?? '';
+      const fields = listener.corsFieldsFor(/\r\nOrigin:([^\r\n]+)\r\n/i.exec(head)?.[1]?.trim());
       socket.end(errorResponse(error, requestId, fields), () => socket.destroy());
       listener.refused(error, requestId);
     } else if (broken && isUnanswerable(broken, cause, socket)) {
@@ -84,19 +85,12 @@ const ERRORS: Readonly<Record<string, [ErrorDefinition, string]>> = {
   ],
 };
 
-/** Has the code HPE_INVALID_VERSION, although the version is a known one: the line does not end with CR LF. */
-const NO_LINE_END = 'Expected CRLF after version';
-
 /** The error to send; undefined if the connection itself failed, so that a response cannot be sent. */
 function parserError({ code = '', reason }: ParserError): ApiError | undefined {
-  const known = reason === NO_LINE_END ? undefined : ERRORS[code];
+  // The version may be a known one: the line does not end with CR LF.
+  const known = reason === 'Expected CRLF after version' ? undefined : ERRORS[code];
   if (known) return new ApiError(...known);
   return code.startsWith('HPE_') ? new ApiError(BAD_REQUEST) : undefined;
-}
-
-/** The first `Origin` in bytes that are no request. */
-function originIn(bytes: Buffer | undefined): string | undefined {
-  return /\r\nOrigin:([^\r\n]+)\r\n/i.exec(bytes?.toString('latin1') ?? '')?.[1]?.trim();
 }
 
 function errorResponse(error: ApiError, requestId: string, fields: readonly string[]): string {

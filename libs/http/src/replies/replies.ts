@@ -1,7 +1,6 @@
 import type { Request, Response } from 'express';
 import { type ApiError, ErrorBody } from '#errors';
 import { jsonTextOf } from '#json';
-import type { Drain } from '../connections/drain.js';
 import { announcesBody } from '../requests/request-checks.js';
 import { advance, BODY } from '../requests/request-context.js';
 import type { RequestsInFlight } from '../requests/requests-in-flight.js';
@@ -34,7 +33,7 @@ function fieldOf(status: number, challenge: string): readonly [name: string, val
 export class Replies {
   constructor(
     private readonly inFlight: RequestsInFlight,
-    private readonly drain: Drain,
+    private readonly server: { readonly isDraining: boolean },
     private readonly challenge: string,
   ) {}
 
@@ -82,14 +81,12 @@ export class Replies {
     }
     const field = fieldOf(response.statusCode, this.challenge);
     if (field !== undefined && !response.hasHeader(field[0])) response.setHeader(...field);
-    if (this.drain.hasBegun) response.setHeader('Connection', 'close');
+    if (this.server.isDraining) response.setHeader('Connection', 'close');
   }
 
   private sendJson(response: Response, body: unknown): void {
     if (body instanceof ErrorBody) {
-      for (const name of FIELDS_OF_CONTENT) {
-        if (response.hasHeader(name)) response.removeHeader(name);
-      }
+      for (const name of FIELDS_OF_CONTENT) response.removeHeader(name);
       for (const [name, value] of Object.entries(body.error.headers)) response.setHeader(name, value);
       response.setHeader('Content-Type', 'application/json');
       response.setHeader('Cache-Control', 'no-store');
@@ -128,16 +125,15 @@ export class Replies {
     const { context } = request;
     context.answeredAt = performance.now();
     this.inFlight.release(context);
-    if (this.drain.hasBegun) response.shouldKeepAlive = false;
+    if (this.server.isDraining) response.shouldKeepAlive = false;
     const isWhole = request.complete || !announcesBody(request);
     // Node adds the Content-Length of most responses by itself. But it would keep one of an earlier response that
     // failed, and a handler may have copied Transfer-Encoding from another response.
-    const isLarge = isWhole && body !== undefined && body.length > PIECE_BYTES && request.method !== 'HEAD';
+    const endsWithBody = isWhole && body !== undefined && request.method !== 'HEAD';
+    const isLarge = endsWithBody && body.length > PIECE_BYTES;
     const nodeAddsLength =
-      isWhole &&
+      endsWithBody &&
       !isLarge &&
-      body !== undefined &&
-      request.method !== 'HEAD' &&
       response.useChunkedEncodingByDefault &&
       !response.hasHeader('content-length') &&
       !response.hasHeader('transfer-encoding');

@@ -18,9 +18,7 @@ export function checkRequest(request: IncomingMessage): ApiError | undefined {
   if (url.length > MAX_URI_LENGTH) {
     return new ApiError(URI_TOO_LONG, `The request target must not be longer than ${MAX_URI_LENGTH} characters.`);
   }
-  if (request.httpVersionMajor !== 1) {
-    return new ApiError(BAD_REQUEST, UNSUPPORTED_VERSION);
-  }
+  if (request.httpVersionMajor !== 1) return new ApiError(BAD_REQUEST, UNSUPPORTED_VERSION);
   if (url.includes('#') || !(url.startsWith('/') || isOtherTarget(request.method, url))) {
     return new ApiError(BAD_REQUEST, 'The request target must be a path, or an http URI without a fragment.');
   }
@@ -89,9 +87,7 @@ export function countHeader(request: IncomingMessage, name: string): number {
   let count = 0;
   for (let index = 0; index < rawHeaders.length; index += 2) {
     const candidate = rawHeaders[index] as string;
-    if (candidate.length === name.length && candidate.toLowerCase() === name) {
-      count++;
-    }
+    if (candidate.length === name.length && candidate.toLowerCase() === name) count++;
   }
   return count;
 }

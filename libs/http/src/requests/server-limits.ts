@@ -43,9 +43,8 @@ function openFilesLimit(): number {
   // Otherwise the report looks up the names of all peers in DNS.
   report.excludeNetwork = true;
   const { userLimits } = report.getReport() as { userLimits?: { open_files?: { soft?: number | string } } };
-  const limitOfFiles = Number(userLimits?.open_files?.soft);
   // Without a limit the report says 'unlimited'.
-  return Number.isNaN(limitOfFiles) ? Infinity : limitOfFiles;
+  return Number(userLimits?.open_files?.soft) || Infinity;
 }
 
 /** Largest header section in bytes, request line included. A larger one gets 431. */

@@ -36,15 +36,7 @@ export class Turns {
 
   /** As `wait`; resolves with the result of `work`, or rejects with its error. */
   run<Result>(client: ClientId, work: () => Result): Promise<Result> {
-    return new Promise((resolve, reject) => {
-      this.wait(client, () => {
-        try {
-          resolve(work());
-        } catch (error) {
-          reject(error);
-        }
-      });
-    });
+    return new Promise<void>((begin) => this.wait(client, begin)).then(work);
   }
 
   private beginTurn(): void {

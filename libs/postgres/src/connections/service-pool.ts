@@ -1,5 +1,5 @@
 import pg, { type ClientBase, type PoolClient, type PoolConfig } from 'pg';
-import { tooManyWaiting } from '#errors';
+import { serviceUnavailable } from '#errors';
 import { collectParameters, destroySocket, unansweredStatement } from '#internals';
 import { EXACT, exactly, type Execute, type Statement } from '../statements.js';
 import { asUnavailable, isConnectionFailure, mayBeStale, unavailable } from './connection-errors.js';
@@ -129,7 +129,7 @@ export class ServicePool extends pg.Pool {
    * @throws ApiError UNAVAILABLE while half as many commits as the pool has connections, and at least two, may wait so
    */
   admitChange(): void {
-    if (this.unanswered >= Math.max(2, this.options.max / 2)) throw tooManyWaiting();
+    if (this.unanswered >= Math.max(2, this.options.max / 2)) throw serviceUnavailable('database_busy');
   }
 
   /**
@@ -144,7 +144,7 @@ export class ServicePool extends pg.Pool {
   private async lease(): Promise<PoolClient> {
     if (this.silence !== undefined) throw unavailable(this.silence);
     this.admit?.();
-    if (this.waitingCount >= MAX_WAITING) throw tooManyWaiting();
+    if (this.waitingCount >= MAX_WAITING) throw serviceUnavailable('database_busy');
     const client = await super.connect();
     const release = client.release.bind(client);
     client.release = (error) => {
