@@ -36,9 +36,17 @@ export function definitionOf(app: Type): ServiceDefinition {
  * The root module of a service: what a request meets, the features of `app`, the platform, and the parts. The router matches
  * routes in this order. A decorated class, and not a dynamic module: Nest inserts the imports of a dynamic module before
  * those of a class, which would put the platform in front of the features.
+ *
+ * @throws StartupError when `config` was read for another definition
  */
 export async function serviceOf(app: Type, config: CoreConfig): Promise<Type> {
   const definition = definitionOf(app);
+  if (config.product !== definition.product) {
+    const [given, own] = [config.product.name, definition.product.name];
+    throw new StartupError(
+      `${app.name} is the service ${own}, but these are settings of ${given}: use readConfig(…) of its definition.`,
+    );
+  }
   const loaded: (LoadedPart | undefined)[] = [];
   for (const part of definition.parts) loaded.push(await part.load?.());
   const migrations = await migrationsOf(definition);
