@@ -139,7 +139,8 @@ export class PlatformExpressAdapter extends ExpressAdapter {
   /** As in Nest; `preflightContinue` must be true, because `unmatched-routes.ts` serves preflight requests. */
   override enableCors(options: Parameters<ExpressAdapter['enableCors']>[0]): void {
     super.enableCors(options);
-    this.origins = options && 'origin' in options && Array.isArray(options.origin) ? options.origin : [];
+    this.origins ??= [];
+    if (options && 'origin' in options && Array.isArray(options.origin)) this.origins = options.origin;
     const app = this.getInstance<Express>();
     app.use(answerBehindCors(app, this.replies));
   }
