@@ -47,8 +47,7 @@ export function describeComponents(
 ): ComponentsObject {
   const responses = describeSharedResponses();
   const headers = Object.entries<HeaderObject>(RESPONSE_HEADERS).map(
-    ([name, { description, required, schema = { type: 'string' }, example }]) =>
-      [name, { description, required, schema, example: headerExamples[name] ?? (example as unknown) }] as const,
+    ([name, header]) => [name, { ...header, example: headerExamples[name] ?? (header.example as unknown) }] as const,
   );
   const examples = errorCatalogue().map((error) => [error.code, describeErrorExample(error)] as const);
   const text = JSON.stringify([paths, schemas, responses]);

@@ -58,13 +58,10 @@ export class OperationRegistry {
     return (this.byController ??= this.readAll());
   }
 
-  get list(): Operation[] {
-    return [...this.all.values()].flatMap((handlers) => [...handlers.values()]);
-  }
-
   /** The scopes that operations need, in alphabetical order. */
   get scopes(): string[] {
-    return [...new Set(this.list.flatMap(({ scopes }) => scopes))].sort();
+    const operations = [...this.all.values()].flatMap((handlers) => [...handlers.values()]);
+    return [...new Set(operations.flatMap(({ scopes }) => scopes))].sort();
   }
 
   /** The operation of a handler; undefined when it has no route. */
