@@ -66,7 +66,7 @@ const except = (...paths) => paths.map((path) => `**/${path}`);
 /** Who may import whom. Each zone: the importing files, the files they must not import, and exceptions. */
 const zones = [
   ...Object.entries(LIBRARIES).map(([library, imported]) => ({
-    target: `libs/${library}/**/!(*.spec).ts`,
+    target: `libs/${library}/{*,src/**/!(*.spec)}.ts`,
     from: '{src,libs}/**/*',
     except: except(`libs/${library}/**/*`, ...imported.map((name) => `libs/${name}/index.ts`)),
     message: `The table in eslint.config.js does not let '${library}' import that. A library has one door, its index.ts.`,
@@ -106,7 +106,7 @@ const zones = [
     message: 'Nobody imports the entry points.',
   },
   {
-    target: '{src,libs}/**/*',
+    target: '{src/**/*,libs/*/{*,src/**/*}}',
     from: '{test,bench,contract,scripts,migrations}/**/*',
     message: 'The application imports no test, benchmark, script or migration.',
   },
@@ -236,7 +236,7 @@ export default tseslint.config(
   },
   {
     files: ['{src,libs}/**/*.ts'],
-    ignores: ['libs/{internals,nest-speed}/**', '**/*.spec.ts'],
+    ignores: ['libs/{internals,nest-speed}/**', '**/*.spec.ts', 'libs/*/test/**'],
     rules: {
       'no-restricted-syntax': ['error', NO_BARRELS, NO_PRIVATE_MEMBERS],
       'no-restricted-imports': [
@@ -289,7 +289,7 @@ export default tseslint.config(
   },
   {
     // Answers are `any` in a test: their shape is what the test checks.
-    files: ['test/**/*.ts', 'clients/*/test/**/*.ts'],
+    files: ['test/**/*.ts', '{libs,clients}/*/test/**/*.ts'],
     rules: {
       'no-restricted-imports': 'off',
       '@typescript-eslint/no-explicit-any': 'off',

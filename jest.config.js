@@ -7,8 +7,11 @@ const shared = {
   testEnvironmentOptions: { customExportConditions: ['typescript', 'node', 'node-addons'] },
 };
 
+/** The tests of an optional part stand beside it, in `libs/<part>/test`. */
+const ROOTS = ['<rootDir>/test', '<rootDir>/libs'];
+
 /** Tests on one engine, which its global set-up makes ready. */
-function onEngine(engine, displayName, { roots = ['<rootDir>/test'], testRegex, testPathIgnorePatterns = [] }) {
+function onEngine(engine, displayName, { roots = ROOTS, testRegex, testPathIgnorePatterns = [] }) {
   return {
     ...shared,
     displayName,
@@ -21,7 +24,7 @@ function onEngine(engine, displayName, { roots = ['<rootDir>/test'], testRegex, 
   };
 }
 
-/** The end-to-end tests whose path below `test/` begins as the pattern says. */
+/** The end-to-end tests whose path below a folder `test/` begins as the pattern says. */
 function endToEnd(pattern = '') {
   return `/test/(${pattern}).*\\.e2e-spec\\.ts$`;
 }
@@ -42,10 +45,10 @@ const EMBEDDED_ONLY = endToEnd('platform/embedded');
  * `npm test` leaves them to the commands that run the projects `…-rest`.
  */
 const LONG = endToEnd(
-  'api/(fuzz|silent-connections)|api-keys/(key-usage|keys-commands)' +
+  'api/(fuzz|silent-connections)|api-keys/keys-commands|key-usage' +
     '|operation/(cli|metrics|observability|refused-start|service-commands|start|terminal|tracing|transfer)' +
     '|ordinary-nest/generated' +
-    '|platform/(database-pool|embedded|migration|pets-repositories|sharing|transfer|upgrading)',
+    '|platform/(database-pool|embedded|migration|pets-repositories|sharing|upgrading)|transfer',
 );
 const LONG_UNIT = '/test/(api/fuzz-bodies|repository/(import-rules|package))\\.spec\\.ts$';
 /** What `npm test` runs on the embedded engine, too. Each start of it costs two seconds of CPU time. */
@@ -82,10 +85,9 @@ export default {
       testPathIgnorePatterns: [CONTRACT, NOT_EMBEDDED, ANY_ENGINE],
     }),
     onEngine('postgresql', 'operation', {
-      roots: ['<rootDir>/test/operation'],
       testRegex: '\\.operation-spec\\.ts$',
     }),
-    onEngine('postgresql', 'faults', { roots: ['<rootDir>/test/faults'], testRegex: '\\.fault-spec\\.ts$' }),
+    onEngine('postgresql', 'faults', { testRegex: '\\.fault-spec\\.ts$' }),
     onEngine('postgresql', 'openapi-tools', { testRegex: '\\.tools-spec\\.ts$' }),
     onEngine('postgresql', 'ship', { roots: ['<rootDir>/test/ship'], testRegex: '\\.ship-spec\\.ts$' }),
     { ...shared, displayName: 'browser', roots: ['<rootDir>/test/browser'], testRegex: '\\.browser-spec\\.ts$' },

@@ -11,8 +11,6 @@ every 200 304 of /v1/ | [Cache-Control: private, no-cache] [Vary: **Authorizatio
 every 201 | [Cache-Control: no-store] [ETag: -] | D28 S13
 every 200 of /health/ | [Cache-Control: no-store] | S13
 every 200 of /metrics | [Cache-Control: no-store] | S13
-every 200 of /docs/guide | [Cache-Control: no-cache] | S13
-every 200 of /docs/assets/ | [Cache-Control: public, max-age=300] | D363 S13
 every 4xx 5xx | [Content-Type: application/json] [Cache-Control: no-store] [ETag: -] | D28 S13
 every 401 | [WWW-Authenticate: Bearer realm="*"**] | D51
 every 405 | [Allow: *OPTIONS*]
@@ -91,17 +89,10 @@ raw GET /health/live HTTP/1.1⏎Host: x⏎‹Connection: Upgrade, HTTP2-Settings
 raw POST /v1/pets HTTP/1.1⏎Host: x⏎Authorization: Bearer $key⏎Content-Type: application/json⏎Connection: Upgrade⏎Upgrade: h2c⏎‹Content-Length: 29⏎⏎{"name":"Rex","categoryId":7} ¦ Content-Length: 29⏎⏎{"nam…e":"Rex","categoryId":7} ¦ Content-Length: 29⏎⏎…{"name":"Rex","categoryId":7}… ¦ Transfer-Encoding: chunked⏎⏎1d⏎{"name":"Rex","categoryId":7}⏎0⏎⏎›POST /v1/pets HTTP/1.1⏎Host: x⏎Authorization: Bearer $key⏎Idempotency-Key: $unique⏎Content-Type: application/json⏎Content-Length: 29⏎⏎{"name":"Rex","categoryId":7} | 201 [Connection: close] | D112
 then POST /v1/pets [Idempotency-Key: $unique] {"name":"Rex","categoryId":7} | 201 [Idempotent-Replayed: -]
 
-## Pages, health
+## Health, files
 GET /health/‹live ¦ ready› [Authorization: -] | 200 {"status":"ok"}
 GET /metrics [Authorization: Bearer $metrics] | 200 [Content-Type: text/plain; version=0.0.4**] **petstore_**
 GET /v1/pets [Authorization: Bearer $metrics] | 403 insufficient_scope
-GET / [Authorization: -] | 302 [Location: docs]
-GET /docs/‹ ¦ guide/› [Authorization: -] | 308 [Location: ../‹docs ¦ guide›]
-GET ‹/docs ¦ /docs/guide ¦ /docs/deprecations› [Authorization: -] | 200 [Content-Type: text/html**] [Cache-Control: no-cache] [Content-Security-Policy: default-src 'none'; script-src 'self'; style-src 'self'; **base-uri 'none'; form-action 'none'; frame-ancestors 'none'**] [Referrer-Policy: no-referrer] [Cross-Origin-Opener-Policy: same-origin] | S14
-GET ‹/openapi.json ¦ /openapi.yaml ¦ /docs/assets/reference.js› [Authorization: -] | 200 [Content-Type: ‹application/json ¦ application/yaml ¦ text/javascript; charset=utf-8›] [Cache-Control: ‹no-cache ¦ no-cache ¦ public, max-age=300›] [Content-Security-Policy: -]
-then GET ‹/openapi.json ¦ /openapi.yaml ¦ /docs/assets/reference.js› [Authorization: -] [If-None-Match: W/$tag] | 304 [Content-Type: -]
-GET /docs/deprecations [Authorization: -] | 200 **<section id="getPet"**<time datetime="2030-12-05T00:00:00.000Z">5 December 2030</time>**
-GET /‹docs/assets/reference%2Ejs ¦ docs/assets/reference%2ejs ¦ openapi%2ejson› [Authorization: -] | 200 | D352
 GET /docs/assets‹ ¦ / ¦ /docs.ts ¦ /package.json ¦ /constructor ¦ /__proto__ ¦ /reference.js%00.css ¦ /reference.js/ ¦ /REFERENCE.JS ¦ /. ¦ /../reference.js ¦ /../../openapi.json ¦ /..%2f..%2f..%2fpackage.json ¦ /%2e%2e/%2e%2e/.env ¦ /..%5c..%5c.env ¦ /....//....//etc/passwd ¦ /..%252f..%252fetc%252fpasswd ¦ /%2fetc%2fpasswd ¦ //etc/passwd› | 404 route_not_found | S19
 GET ‹/docs/../.env ¦ /../../etc/passwd ¦ /.git/config ¦ /dist/src/main.js ¦ /package.json ¦ /.env› | 404 route_not_found | S19
 
@@ -109,7 +100,6 @@ GET ‹/docs/../.env ¦ /../../etc/passwd ¦ /.git/config ¦ /dist/src/main.js �
 GET /v1/pets/$id | 200 [Link: <https://api.example.com/store/v1/pets>; rel="successor-version", <https://api.example.com/store/docs/deprecations#getPet>; rel="deprecation"; type="text/html"] | D25
 POST /v1/pets {"name":"Rex","categoryId":7} | 201 [Location: https://api.example.com/store/v1/pets/$id] | D25
 given 2 sold: GET /v1/pets?limit=1 | 200 [Link: <https://api.example.com/store/v1/pets?limit=1&cursor=*>; rel="next"] | D25
-GET /openapi.json [Authorization: -] | 200 **"servers": [**"url": "https://api.example.com/store/v1",**
 
 ## CORS (CORS_ORIGINS=https://app.example.com,http://localhost:5173)
 OPTIONS /v1/pets‹ ¦ /1› [Authorization: -] [Origin: https://app.example.com] [Access-Control-Request-Method: PUT] [Access-Control-Request-Headers: x-unknown] | 204 [Allow: GET, HEAD, OPTIONS‹, POST ¦ ›] [Access-Control-Allow-Methods: GET, HEAD, OPTIONS‹, POST ¦ ›, PUT] [Access-Control-Allow-Origin: https://app.example.com] [Access-Control-Max-Age: 3600] [Access-Control-Allow-Headers: x-unknown] [Vary: Origin, Access-Control-Request-Headers] | D351
@@ -123,11 +113,8 @@ OPTIONS /v1/nowhere [Origin: https://app.example.com] [Origin: https://evil.exam
 OPTIONS /v1/nowhere [Host: x y] [Origin: https://app.example.com] [Access-Control-Request-Method: GET] | 400 bad_request [Access-Control-Allow-Origin: https://app.example.com] [Access-Control-Allow-Methods: -]
 OPTIONS /v1/pets [Origin: ‹null ¦ https://evil.example›] [Access-Control-Request-Method: GET] | 204 [Access-Control-Allow-Origin: -] [Access-Control-Allow-Methods: -]
 GET /v1/pets [Origin: http://localhost:5173] | 200 [Access-Control-Allow-Origin: http://localhost:5173] [Access-Control-Expose-Headers: *] [Access-Control-Allow-Credentials: -] [Vary: Origin, Authorization]
-GET /openapi.json [Origin: http://localhost:5173] | 200 [Access-Control-Allow-Origin: http://localhost:5173] [Vary: Origin, **]
 GET /v1/pets [Origin: https://evil.example] | 200 [Access-Control-Allow-Origin: -]
 GET /v1/pets [Authorization: -] [Origin: http://localhost:5173] | 401 missing_api_key [Access-Control-Allow-Origin: http://localhost:5173]
-GET /openapi.json [Origin: http://localhost:5173] | 200
-then GET /openapi.json [Origin: http://localhost:5173] [If-None-Match: W/$tag] | 304 [Access-Control-Allow-Origin: http://localhost:5173] [Access-Control-Expose-Headers: *] [Vary: Origin, **]
 GET /v1/pets‹?(x×8192) ¦  ¦ › [Origin: https://‹app ¦ app ¦ evil›.example‹.com ¦ .com ¦ ›] ‹[X-A: b] ¦ [Host: x y] ¦ [Expect: a-miracle]› | ‹414 uri_too_long ¦ 400 bad_request ¦ 417 expectation_failed› [Access-Control-Allow-Origin: ‹https://app.example.com ¦ https://app.example.com ¦ -›] [Vary: Origin]
 raw GET /health/ready HTTP/1.1⏎Host: x⏎⏎POST /v1/pets HTTP/1.1⏎Host: x⏎Origin: https://app.example.com⏎Transfer-Encoding: chunked⏎⏎not-hex⏎ | 200 ‹401› missing_api_key [Access-Control-Allow-Origin: https://app.example.com] [Access-Control-Expose-Headers: *] [Vary: Origin]
 `,

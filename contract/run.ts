@@ -1,5 +1,6 @@
 import { Command as Program, InvalidArgumentError } from 'commander';
 import { judge } from './judge.js';
+import { PARTS } from './parts.js';
 import { PETS } from './pets.js';
 import { REQUESTS } from './requests.js';
 import type { Row } from './table.js';
@@ -67,7 +68,7 @@ const isChosen = ({ group, setting, steps: [step] }: Row): boolean =>
 const reason = await obstacle();
 if (reason === undefined) {
   const variables = { ...options.let, key: options.key, base: options.base };
-  const rows = [...PETS, ...REQUESTS].filter(isChosen);
+  const rows = [...PETS, ...REQUESTS, ...PARTS].filter(isChosen);
   const { failures, leftOut } = await judge({ url: options.url, variables }, rows);
   for (const { row, sent, came, right } of failures) {
     print(

@@ -1,6 +1,7 @@
 /**
  * Reads the tables of the contract. A line is a row, `request | response | basis`; `## ` begins a group, whose title may
  * end with the setting that the server needs, `(CORS_ORIGINS=https://app.example.com)`, or its time, `(CLOCK=…)`.
+ * The rows of an optional part are in its folder: `libs/…/contract.txt`.
  *
  * - A request is `METHOD target [Field: value]… body`, or `raw` and bytes. `[Field: -]` leaves out a field that is sent otherwise:
  *   `Authorization` with the key, `Content-Type` and `Content-Length` with a body, `Host` and `Connection: close`.

@@ -57,7 +57,7 @@ function sum(numbers) {
 function sizesOf(revision) {
   const files = filesOf(revision);
   const lines = (chosen) => sum(chosen.map(({ text }) => count(text, /\n/g)));
-  const isTest = ({ path }) => /^(test|contract)\//.test(path) || /\.spec\.ts$/.test(path);
+  const isTest = ({ path }) => /^(test|contract|libs\/[^/]+\/test)\//.test(path) || /\.spec\.ts$/.test(path);
   const production = files.filter((file) => /^(src|libs)\/.*\.ts$/.test(file.path) && !isTest(file));
   const rooms = {};
   for (const file of production) rooms[roomOf(file.path)] = (rooms[roomOf(file.path)] ?? 0) + lines([file]);

@@ -20,8 +20,7 @@ A catalogue of animals offered in a store: list them, add one, fetch one.
 - **Pages**: a list returns one page; the \`Link\` header with \`rel="next"\` has the address of the next page.
 - **Caching**: GET responses have an \`ETag\`; with \`If-None-Match\` the response is 304 while nothing has changed.
 - **Safe retries**: createPet takes an \`Idempotency-Key\`; a request that is repeated with the same key is carried out once.
-- **Limits**: each client has a quota per minute; \`RateLimit\` shows the rest, and \`Retry-After\` of a 429 says when to try
-  again.
+{parts}
 - **Deprecation**: responses of an operation that will be removed have \`Deprecation\`, \`Sunset\` and \`Link\`.
 `;
 

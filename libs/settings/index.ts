@@ -1,5 +1,6 @@
 export {
   Application,
+  type DocumentedPart,
   BASE_PATH,
   type MigrationSource,
   rootUrlOf,

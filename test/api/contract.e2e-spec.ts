@@ -4,6 +4,7 @@ import { readFileSync } from 'node:fs';
 import { type AddressInfo, createServer } from 'node:net';
 import { join } from 'node:path';
 import { judge, type Verdict } from '../../contract/judge.js';
+import { PARTS } from '../../contract/parts.js';
 import { PETS } from '../../contract/pets.js';
 import { REQUESTS } from '../../contract/requests.js';
 import { ApiKeysService } from '#api-keys';
@@ -12,7 +13,7 @@ import { testOnce } from '../support/database.js';
 
 const ROOT = join(import.meta.dirname, '../..');
 // Those of HTTP first: two wait until the service closes the connection.
-const ROWS = [...REQUESTS, ...PETS];
+const ROWS = [...REQUESTS, ...PETS, ...PARTS];
 
 let app: TestApp;
 let verdict: Verdict;

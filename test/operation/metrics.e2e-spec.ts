@@ -3,7 +3,6 @@ import { once } from 'node:events';
 import { readFileSync } from 'node:fs';
 import { connect, type Socket } from 'node:net';
 import { ApiKeysService } from '#api-keys';
-import { KeyUsage } from '../../libs/key-usage/src/key-usage.js';
 import { RequireScopes } from '#operations';
 import { Database } from '#postgres';
 import type { PetStoreConfig } from '../support/config.js';
@@ -130,16 +129,6 @@ describe('an application with small limits', () => {
     expect(json).toMatchObject({ code: 'took_too_long', status: 500 });
     expect(app.log.lines.filter(({ level }) => level >= 50)).toEqual([]);
     await until(scrape, UNAVAILABLE('findSlow', 'database_slow'), 1);
-  });
-
-  test('failed writes of key usage are counted', async () => {
-    const usage = app.nest.get(KeyUsage);
-    await usage.write();
-    expect(valueOf(await scrape(), 'petstore_key_usage_write_failures_total')).toBe(0);
-    await app.sql('ALTER TABLE key_usage RENAME TO key_usage_away');
-    await usage.write();
-    await app.sql('ALTER TABLE key_usage_away RENAME TO key_usage');
-    expect(valueOf(await scrape(), 'petstore_key_usage_write_failures_total')).toBeGreaterThan(0);
   });
 
   test('petstore_build_info has the versions of the service and of Node.js', async () => {

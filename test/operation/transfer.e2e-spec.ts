@@ -10,7 +10,7 @@ import { createEmptyTestDatabase, createTestDatabase, type TestDatabase } from '
 import { type Outcome, petstoreCommand } from './support/petstore-command.js';
 
 /*
- * `export` and `import` as processes. platform/transfer tests which data they move.
+ * `export` and `import` as processes. libs/transfer/test/transfer tests which data they move.
  */
 
 import.meta.jest.setTimeout(240_000);

@@ -13,10 +13,9 @@ import type { Request } from 'express';
 import { createLocalJWKSet, exportJWK, generateKeyPair, jwtVerify, SignJWT } from 'jose';
 import { interval, map, type Observable } from 'rxjs';
 import { ApiKeysService, Authenticator, type Caller } from '#api-keys';
-import { KeyUsage } from '../../libs/key-usage/src/key-usage.js';
 import { PUBLIC_METADATA, RequireScopes } from '#operations';
 import { Clock } from '#runtime';
-import { createTestApp, type TestApp } from '../support/app.js';
+import { createTestApp, type TestApp, writeUsage } from '../support/app.js';
 import type { HttpAnswer } from '../support/http-client.js';
 
 /* Another way to say who calls: JWTs by a local set of keys. */
@@ -107,9 +106,10 @@ test('a JWT has its scopes, limit, retries, usage and name in the log', async ()
   const refused = await list(createJwt({ azp, scope: 'pets:write' }));
   expect(refused.json).toMatchObject({ message: 'The client lacks the scope pets:read.', status: 403 });
   expect(app.log.lines.filter(({ client }) => client === azp)).toHaveLength(3);
-  await app.nest.get(KeyUsage).write();
-  const usage = await app.nest.get(KeyUsage).sumByClient('createPet', new Date().toISOString().slice(0, 10), 2);
-  expect(usage.get(azp)?.calls).toBe(2n);
+  await writeUsage(app);
+  const usage = `SELECT operation, sum(calls)::int FROM key_usage JOIN api_key ON api_key.id = key_id
+    JOIN client ON client.id = client_id WHERE client.name = $1 GROUP BY operation ORDER BY operation`;
+  expect(await app.sql(usage, [azp])).toContainEqual(['createPet', 2]);
 });
 
 test('401: a JWT that is expired, changed or of another issuer, a wrong API key, and two credentials', async () => {

@@ -1,21 +1,15 @@
-import { appendFile } from 'node:fs/promises';
-import { join } from 'node:path';
-import { Readable } from 'node:stream';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { Command } from 'commander';
 import pg from 'pg';
 import { DataSource } from 'typeorm';
 import { ApiKeysService } from '#api-keys';
-import { KeyUsage } from '../../libs/key-usage/src/key-usage.js';
-import { Database, migrationStatus, openDatabase } from '#postgres';
-import { exportDatabase } from '../../libs/transfer/src/export.js';
-import { importDatabase } from '../../libs/transfer/src/import.js';
+import { Database, migrationStatus } from '#postgres';
 import { type CommandContext } from '#service';
 import { addKeyCommands } from '../../libs/service/src/commands/keys.js';
 import { PET_STORE } from '../../src/app.description.js';
-import { MIGRATIONS, readConfig } from '../support/config.js';
 import { createTestApp, type TestApp } from '../support/app.js';
-import { administerTestDatabase, createTestDatabase, engine, type TestDatabase } from '../support/database.js';
+import { createTestDatabase, engine, type TestDatabase } from '../support/database.js';
+import { HOSTILE, setDefaults } from '../support/hostile-settings.js';
 
 /*
  * The service keeps its promises whatever others set: PostgreSQL's settings of a role or database, pg's global parsers, and
@@ -23,39 +17,6 @@ import { administerTestDatabase, createTestDatabase, engine, type TestDatabase }
  */
 
 const DAY = 86_400_000;
-
-/** PostgreSQL's "Client Connection Defaults" and "Version and Platform Compatibility", with values that nobody expects. */
-const HOSTILE: Readonly<Record<string, string>> = {
-  array_nulls: 'off',
-  backslash_quote: 'off',
-  bytea_output: 'escape',
-  client_encoding: 'LATIN1',
-  client_min_messages: 'debug1',
-  default_table_access_method: 'heap',
-  default_tablespace: 'nowhere',
-  default_text_search_config: 'pg_catalog.german',
-  default_toast_compression: 'pglz',
-  default_transaction_deferrable: 'on',
-  default_transaction_isolation: 'serializable',
-  escape_string_warning: 'on',
-  extra_float_digits: '-15',
-  gin_fuzzy_search_limit: '1',
-  idle_in_transaction_session_timeout: '1',
-  idle_session_timeout: '50',
-  intervalstyle: 'sql_standard',
-  jit_above_cost: '0',
-  lock_timeout: '1',
-  plan_cache_mode: 'force_generic_plan',
-  quote_all_identifiers: 'on',
-  row_security: 'off',
-  standard_conforming_strings: 'off',
-  synchronize_seqscans: 'off',
-  temp_tablespaces: 'nowhere',
-  timezone: 'Asia/Kathmandu',
-  transform_null_equals: 'on',
-  xmlbinary: 'hex',
-  xmloption: 'document',
-};
 
 const databases: TestDatabase[] = [];
 const apps: TestApp[] = [];
@@ -90,25 +51,11 @@ async function runKeys(app: TestApp, ...words: string[]): Promise<string> {
   return printed;
 }
 
-/** Sets settings that the next sessions have. The embedded engine ignores those of a role or database. */
-async function set(database: TestDatabase, settings: Readonly<Record<string, string>>): Promise<void> {
-  const { DATABASE_URL: url, DATA_DIR: directory = '' } = database.settings;
-  const all = Object.entries(settings);
-  if (url === undefined) {
-    const lines = all.map(([name, value]) => `${name} = '${value}'\n`);
-    return appendFile(join(directory, 'postgresql.conf'), lines.join(''));
-  }
-  const name = new URL(url).pathname.slice(1);
-  const statements = all.map(([key, value]) => `ALTER DATABASE ${name} SET ${key} = ${pg.escapeLiteral(value)}`);
-  // In one session, which has none of them yet.
-  await administerTestDatabase(database, statements.join('; '));
-}
-
 function expectNear(time: Date | null | undefined, ms: number, tolerance = 10_000): void {
   expect(Math.abs((time as Date).getTime() - ms)).toBeLessThan(tolerance);
 }
 
-/** Expects what the service promises of pets, keys, usage, migrations and exports. */
+/** Expects what the service promises of pets, keys and migrations. */
 async function expectPromises(app: TestApp, id = 2n ** 62n + 1n): Promise<void> {
   const { client, nest, clock } = app;
   await app.sql('INSERT INTO pet (id, name, category_id) OVERRIDING SYSTEM VALUE VALUES ($1, $2, $3)', [
@@ -153,19 +100,6 @@ async function expectPromises(app: TestApp, id = 2n ** 62n + 1n): Promise<void> 
   expect(await used(rotated.secret)).toBe('revoked_api_key');
   expect((await keys.list()).filter(({ revokedAt }) => revokedAt !== null).at(-1)?.id).toBe(revoked.id);
 
-  const usage = nest.get(KeyUsage);
-  usage.count(key.id, 'getPet', undefined, now);
-  await usage.write();
-  const today = new Date(now).toISOString().slice(0, 10);
-  const sums = await usage.sumByClient('getPet', today, 1);
-  expect(sums.get('a')).toEqual({
-    calls: expect.any(BigInt) as bigint,
-    lastCallAt: new Date(now),
-    lastUserAgent: null,
-  });
-  expect(await usage.firstDay()).toBe(today);
-  expectNear((await keys.find(String(key.id))).lastUsedAt, now);
-
   for (const { appliedAt, isKnown } of await migrationStatus(nest.get(DataSource))) {
     expect(isKnown).toBe(true);
     expectNear(appliedAt, Date.now(), DAY);
@@ -194,33 +128,11 @@ async function expectOnePetPerKey(...apps: TestApp[]): Promise<void> {
   }
 }
 
-/** Exports the database of an application into a new one with these settings, and expects the same rows. */
-async function expectTransfer(app: TestApp, settings: Readonly<Record<string, string>>): Promise<void> {
-  // What is counted now is not written later.
-  await app.nest.get(KeyUsage).write();
-  const dataSource = app.nest.get(DataSource);
-  const lines: string[] = [];
-  const write = (text: string): Promise<void> => Promise.resolve(void lines.push(text));
-  await exportDatabase(dataSource, PET_STORE, engine === 'embedded', write);
-  const target = await newDatabase();
-  await set(target, settings);
-  const imported = await openDatabase(readConfig(target.ownerSettings), MIGRATIONS);
-  try {
-    await importDatabase(imported, 'petstore', Readable.from(lines.map((line) => Buffer.from(line))));
-    for (const table of ['pet', 'client', 'api_key', 'key_usage', 'idempotency_key']) {
-      const read = `/* exact */ SELECT to_jsonb(t)::text AS row FROM ${table} t ORDER BY 1`;
-      expect(await imported.query<unknown[]>(read)).toEqual(await dataSource.query<unknown[]>(read));
-    }
-  } finally {
-    await imported.destroy();
-  }
-}
-
 test.each(['German', 'SQL, DMY', 'Postgres, MDY'])(
   'settings of the database, DateStyle %s: every promise holds, and modules read times',
   async (datestyle) => {
     const database = await newDatabase();
-    await set(database, { ...HOSTILE, datestyle });
+    await setDefaults(database, { ...HOSTILE, datestyle });
     const app = await start(database);
     await expectPromises(app);
     const read = `SELECT TIMESTAMPTZ '2026-02-01 00:00Z' AS at, NULLIF(ARRAY['a', NULL], NULL) AS list, current_setting('timezone') AS zone`;
@@ -239,7 +151,6 @@ test.each(['German', 'SQL, DMY', 'Postgres, MDY'])(
     await sleep(100);
     expect((await app.client.get('/v1/pets')).status).toBe(200);
     await locked;
-    await expectTransfer(app, { ...HOSTILE, datestyle });
     if (engine === 'postgresql') await expectOnePetPerKey(app, await start(database));
   },
 );
@@ -261,7 +172,6 @@ describe.each([{ FAST_PATHS: 'on' }, { FAST_PATHS: 'off' }])('FAST_PATHS=$FAST_P
     await expectPromises(app, 2n ** 62n + 3n);
     // TypeORM reads the version again.
     pg.types.setTypeParser(types.TEXT as number, (text) => text);
-    await expectTransfer(app, {});
   });
 });
 

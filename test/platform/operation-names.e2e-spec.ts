@@ -1,9 +1,8 @@
 import { All, Controller, Get, Module, Post, Version, VERSION_NEUTRAL } from '@nestjs/common';
 import { type IdempotencyKey, Idempotent } from '#idempotency';
-import { KeyUsage } from '../../libs/key-usage/src/key-usage.js';
 import { Metrics } from '#observability';
 import { Deprecated, Public, RequireScopes } from '#operations';
-import { createTestApp, type TestApp } from '../support/app.js';
+import { createTestApp, type TestApp, writeUsage } from '../support/app.js';
 
 /** Base class of two controllers, whose handlers therefore have the same names. */
 @RequireScopes()
@@ -89,7 +88,7 @@ test.each(CALLS)('log and metrics of %s %s have the operation %s', async (method
 
 test('usage is counted under the names of operations', async () => {
   for (const [method, path] of CALLS) await app.client.send(method, path);
-  await app.nest.get(KeyUsage).write();
+  await writeUsage(app);
   const counted = (await app.sql('SELECT DISTINCT operation FROM key_usage')).map(([operation]) => operation);
   const closed = CALLS.map(([, , operation]) => operation).filter((name) => !name.includes('checkLiveness'));
   expect(counted.sort()).toEqual([...new Set(closed)].sort());

@@ -1,6 +1,5 @@
 import { DataSource, type QueryRunner } from 'typeorm';
 import { PET_STATUSES } from '../../src/pets/pet.entity.js';
-import { KEY_USAGE_STATEMENTS } from '../../libs/key-usage/src/key-usage.js';
 import { IDEMPOTENCY_STATEMENTS } from '../../libs/idempotency/src/idempotency-key.repository.js';
 import { createTestApp, type TestApp } from '../support/app.js';
 import {
@@ -219,13 +218,6 @@ describeOnPostgresql('with a billion rows in every table, no plan is expensive e
       ['REMOVE_EXPIRED', []],
     ] as const) {
       await explain(`idempotency ${name}`, IDEMPOTENCY_STATEMENTS[name].text, [...values]);
-    }
-    const [ids, times, days] = [page(1_000, 7), page(1_000, '2026-11-21T00:00Z'), page(1_000, '2026-11-21')];
-    for (const [name, values] of [
-      ['ADD', [ids, page(1_000, 'listPets'), days, ids, times, page(1_000, 'agent')]],
-      ['DELETE_BEFORE', ['2026-11-21']],
-    ] as const) {
-      await explain(`key usage ${name}`, KEY_USAGE_STATEMENTS[name].text, [...values]);
     }
     expect(Object.entries(costs).filter(([, cost]) => !(cost < JIT_ABOVE_COST / 10))).toEqual([]);
   });

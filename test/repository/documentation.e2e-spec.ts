@@ -28,10 +28,10 @@ const NO_SETTINGS = ['DATABASE_ULR', 'POSTGRES_PASSWORD'];
 
 /** The path of the test file that `name` refers to: `api/pets`, `faults/security` or `libs/json/src/json-reader`. */
 function specOf(name: string): string {
-  if (/^(src|libs)\//.test(name)) return `${name}.spec.ts`;
+  const base = /^(src|libs)\//.test(name) ? name : `test/${name}`;
   const endings = ['e2e-spec', 'fault-spec', 'operation-spec', 'browser-spec', 'tools-spec', 'ship-spec', 'spec'];
-  const paths = endings.map((ending) => `test/${name}.${ending}.ts`);
-  return paths.find((path) => existsSync(join(ROOT, path))) ?? `test/${name}`;
+  const paths = endings.map((ending) => `${base}.${ending}.ts`);
+  return paths.find((path) => existsSync(join(ROOT, path))) ?? base;
 }
 
 /**

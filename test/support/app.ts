@@ -1,4 +1,5 @@
 import { type DynamicModule, Module, type Type } from '@nestjs/common';
+import { REQUEST_STEPS, type RequestStep } from '#api-keys';
 import { PlatformModule, type ServiceDefinition } from '#service';
 import { definitionOf } from '../../libs/service/src/service.module.js';
 import { PET_STORE } from '../../src/app.description.js';
@@ -51,4 +52,10 @@ export async function createTestApp({ database, settings, ...others }: TestAppOp
       await migrateDatabase(definitionOf(app), own.ownerSettings);
     return startTestApp(app, own, options);
   });
+}
+
+/** Writes the usage that was counted so far. By the step of the part, so that no test of others imports it. */
+export async function writeUsage({ nest }: TestApp): Promise<void> {
+  type Step = RequestStep & { write?(): Promise<void> };
+  for (const step of nest.get<Step[]>(REQUEST_STEPS)) await step.write?.();
 }

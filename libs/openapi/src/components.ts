@@ -1,6 +1,6 @@
 import type { ComponentsObject, HeaderObject, PathsObject, SchemaObject } from '@nestjs/swagger';
 import { CODE_PATTERN, errorCatalogue, MAX_CODE_LENGTH } from '#errors';
-import type { Application } from '#settings';
+import type { Application, DocumentedPart } from '#settings';
 import { describeErrorExample, describeSharedResponses } from './responses.js';
 import { RESPONSE_HEADERS } from './response-headers.js';
 
@@ -44,9 +44,14 @@ export function describeComponents(
   paths: PathsObject,
   schemas: Record<string, SchemaObject>,
   { headerExamples, defaultScopes }: Application,
+  added: DocumentedPart,
 ): ComponentsObject {
-  const responses = describeSharedResponses();
-  const headers = Object.entries<HeaderObject>(RESPONSE_HEADERS).map(
+  const responses = referredTo('responses', describeSharedResponses(added), JSON.stringify(paths));
+  const own = Object.entries<HeaderObject>(RESPONSE_HEADERS);
+  // Before the header fields that only some operations have.
+  const place = own.findIndex(([name]) => name === 'Deprecation');
+  own.splice(place, 0, ...Object.entries(added.headers));
+  const headers = own.map(
     ([name, header]) => [name, { ...header, example: headerExamples[name] ?? (header.example as unknown) }] as const,
   );
   const examples = errorCatalogue().map((error) => [error.code, describeErrorExample(error)] as const);
@@ -54,7 +59,7 @@ export function describeComponents(
   const scopes = defaultScopes.map((scope) => `\`${scope}\``).join(' and ');
   return {
     schemas: referredTo('schemas', { ...schemas, Error: ERROR }, text),
-    responses: referredTo('responses', responses, text),
+    responses,
     headers: referredTo('headers', Object.fromEntries(headers), text),
     examples: referredTo('examples', Object.fromEntries(examples), text),
     securitySchemes: {

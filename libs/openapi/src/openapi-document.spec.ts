@@ -1,4 +1,4 @@
-import { Controller, Get, Post, type Type, Version, VERSION_NEUTRAL, VersioningType } from '@nestjs/common';
+import { Controller, Get, Post, Sse, type Type, Version, VERSION_NEUTRAL, VersioningType } from '@nestjs/common';
 import { DiscoveryModule } from '@nestjs/core';
 import { ApiCreatedResponse, ApiOperation, type OpenAPIObject } from '@nestjs/swagger';
 import { Test } from '@nestjs/testing';
@@ -26,13 +26,16 @@ const PROVIDERS = [
   OperationRegistry,
   Clock,
   { provide: Config, useValue: { product: APPLICATION.product } },
-  { provide: Application, useValue: APPLICATION },
 ];
 
-async function describeControllers(...controllers: Type[]): Promise<OpenAPIObject> {
-  const imports = [DiscoveryModule];
+function describeControllers(...controllers: Type[]): Promise<OpenAPIObject> {
+  return describeApplication(APPLICATION, ...controllers);
+}
+
+async function describeApplication(application: Application, ...controllers: Type[]): Promise<OpenAPIObject> {
+  const providers = [...PROVIDERS, { provide: Application, useValue: application }];
   const app = (
-    await Test.createTestingModule({ imports, controllers, providers: PROVIDERS }).compile()
+    await Test.createTestingModule({ imports: [DiscoveryModule], controllers, providers }).compile()
   ).createNestApplication();
   app.enableVersioning({ type: VersioningType.URI, defaultVersion: '1' });
   const document = app.get(OpenApiDocument);
@@ -65,6 +68,44 @@ describe('OpenApiDocument', () => {
       headers: { Location: { example: 'https://toys.example/v1/toys/1' } },
       securitySchemes: { bearerAuth: { description: expect.stringContaining('such as `toys:read`;') as string } },
     });
+  });
+
+  test('says what the parts add to operations that need an API key, and nothing of parts that are not there', async () => {
+    @Controller('news')
+    class NewsController {
+      @Sse()
+      @RequireScopes()
+      follow(): void {}
+
+      @Get('public')
+      @Public()
+      read(): void {}
+    }
+    const info = { ...APPLICATION.info, description: 'Toys.\n\n{parts}\n- **Last**: point.' };
+    const document = {
+      point: '**Quota**: some.',
+      headers: { Quota: { schema: { type: 'string' } } },
+      errors: ['rate_limited'],
+    };
+    const controllers = [ToysController, NewsController];
+    const [all, none] = [
+      await describeApplication({ ...APPLICATION, info, parts: [{ document }, {}] }, ...controllers),
+      await describeApplication({ ...APPLICATION, info, parts: [{}] }, ToysController),
+    ];
+    expect(all.info.description).toBe('Toys.\n\n- **Quota**: some.\n- **Last**: point.');
+    expect(all.paths['/toys']?.get?.responses).toMatchObject({
+      200: { headers: responseHeaders('Quota') },
+      429: { $ref: '#/components/responses/TooManyRequests' },
+    });
+    const { Unauthorized, TooManyRequests, InternalError } = all.components?.responses as Record<string, unknown>;
+    const { headers } = TooManyRequests as { headers: object };
+    expect(Object.keys(headers)).toEqual(['X-Request-Id', 'Cache-Control', 'Retry-After', 'Quota']);
+    expect(JSON.stringify(InternalError)).toContain('Quota');
+    expect(JSON.stringify([Unauthorized, all.paths['/news/public']])).not.toMatch(/Quota|TooMany/);
+    expect(none.info.description).toBe('Toys.\n\n- **Last**: point.');
+    expect(JSON.stringify(none)).not.toMatch(/Quota|TooManyRequests|rate_limited/);
+    const streams = await describeControllers(NewsController);
+    expect(streams.paths['/news']?.get?.responses).toHaveProperty('429');
   });
 
   test('refuses an operationId that another handler has, naming both', async () => {

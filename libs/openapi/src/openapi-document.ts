@@ -17,7 +17,16 @@ import {
 } from '@nestjs/swagger';
 import { stringify } from 'yaml';
 import { type Deprecation, OperationRegistry } from '#operations';
-import { Application, BASE_PATH, Config, optional, rootUrlOf, type Setting, type SettingsOf } from '#settings';
+import {
+  Application,
+  BASE_PATH,
+  Config,
+  type DocumentedPart,
+  optional,
+  rootUrlOf,
+  type Setting,
+  type SettingsOf,
+} from '#settings';
 import { describeComponents } from './components.js';
 import { toJsonSchema } from './json-schema.js';
 import { describeOperation } from './operation.js';
@@ -85,19 +94,27 @@ export class OpenApiDocument {
    * @throws Error when two handlers cannot be distinguished
    */
   describe(app: INestApplication): void {
-    const head = { openapi: '3.1.1', info: this.application.info };
+    const { info, parts = [] } = this.application;
+    const documented = parts.flatMap(({ document }) => document ?? []);
+    const added: DocumentedPart = {
+      point: documented.map(({ point }) => `- ${point}\n`).join(''),
+      headers: Object.fromEntries(documented.flatMap(({ headers }) => Object.entries(headers))),
+      errors: documented.flatMap(({ errors }) => errors),
+    };
+    const description = info.description?.replace('{parts}\n', () => added.point);
+    const head = { openapi: '3.1.1', info: { ...info, description } };
     const found = SwaggerModule.createDocument(app, head, { operationIdFactory: handlerKey });
     const schemas = Object.fromEntries(
       Object.entries(found.components?.schemas ?? {}).map(([name, schema]) => [name, toJsonSchema({ ...schema })]),
     );
-    const paths = this.describePaths(found.paths);
+    const paths = this.describePaths(found.paths, added);
     const document: OpenAPIObject = {
       ...head,
       servers: this.describeServers(BASE_PATH),
       security: [{ bearerAuth: [] }],
       tags: this.describeTags(),
       paths,
-      components: describeComponents(paths, schemas, this.application),
+      components: describeComponents(paths, schemas, this.application, added),
     };
     this.json = `${JSON.stringify(document, null, 2)}\n`;
   }
@@ -129,9 +146,9 @@ export class OpenApiDocument {
    * The paths of the API. Those of version 1 are below the document's base URLs. Paths of other versions have base URLs
    * without `/v1`, because two versions may have the same path.
    */
-  private describePaths(found: PathsObject): PathsObject {
+  private describePaths(found: PathsObject, added: DocumentedPart): PathsObject {
     const paths: PathsObject = {};
-    for (const operation of findOperations(found, this.operations)) {
+    for (const operation of findOperations(found, this.operations, added)) {
       const { fullPath, method, operationId, described, traits } = operation;
       const isBelowBase = fullPath.startsWith(`${BASE_PATH}/`);
       const path = isBelowBase ? fullPath.slice(BASE_PATH.length) : fullPath;

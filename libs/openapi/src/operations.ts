@@ -1,5 +1,9 @@
 import type { OperationObject, PathsObject } from '@nestjs/swagger';
 import type { Operation, OperationRegistry } from '#operations';
+import type { DocumentedPart } from '#settings';
+
+/** What a handler declares, and what the parts add to its responses. */
+export type Traits = Operation & Pick<DocumentedPart, 'headers' | 'errors'>;
 
 /** An operation that @nestjs/swagger has found, and the handler that answers it. */
 export interface FoundOperation {
@@ -7,7 +11,7 @@ export interface FoundOperation {
   readonly method: string;
   readonly operationId: string;
   readonly described: OperationObject;
-  readonly traits: Operation;
+  readonly traits: Traits;
 }
 
 /**
@@ -24,7 +28,11 @@ export function handlerKey(controller: string, method: string): string {
  *
  * @throws Error when two handlers cannot be distinguished
  */
-export function findOperations(found: PathsObject, registry: OperationRegistry): readonly FoundOperation[] {
+export function findOperations(
+  found: PathsObject,
+  registry: OperationRegistry,
+  { headers, errors }: DocumentedPart,
+): readonly FoundOperation[] {
   const handlers = operationsByKey(registry);
   const used = new Set<string>();
   return Object.entries(found).flatMap(([fullPath, item]) =>
@@ -35,7 +43,7 @@ export function findOperations(found: PathsObject, registry: OperationRegistry):
       // Further paths and versions of a handler get a number.
       for (let number = 2; used.has(operationId); number++) operationId = `${traits.name}_${number}`;
       used.add(operationId);
-      return [{ fullPath, method, operationId, described, traits }];
+      return [{ fullPath, method, operationId, described, traits: { ...traits, headers, errors } }];
     }),
   );
 }

@@ -58,18 +58,6 @@ export const RESPONSE_HEADERS = {
     schema: { type: 'integer', format: 'int32', minimum: 0 },
     example: 1,
   },
-  'RateLimit-Policy': {
-    description:
-      'The quota of the client, for all of its keys together: `q` requests in `w` seconds. They may be sent at once, and ' +
-      'come back evenly (draft-ietf-httpapi-ratelimit-headers-10). Absent without a limit.',
-    schema: { type: 'string' },
-    example: '"client";q=6000;w=60',
-  },
-  RateLimit: {
-    description: '`r` requests are left; after `t` idle seconds the whole quota is back.',
-    schema: { type: 'string' },
-    example: '"client";r=5999;t=1',
-  },
   Deprecation: {
     description: 'Since when the operation is deprecated: `@` and a Unix time in seconds (RFC 9745).',
     schema: { type: 'string', pattern: '^@-?[0-9]+$' },
@@ -107,16 +95,11 @@ export const RESPONSE_HEADERS = {
   },
 } satisfies Record<string, HeaderObject>;
 
-export type ResponseHeaderName = keyof typeof RESPONSE_HEADERS;
-
-/** Header fields of responses that count against a rate limit. */
-export const RATE_LIMIT_HEADERS: readonly ResponseHeaderName[] = ['RateLimit-Policy', 'RateLimit'];
-
 /** References to header fields, for `headers` of a response. */
-export function responseHeaders(...names: ResponseHeaderName[]): HeadersObject {
+export function responseHeaders(...names: string[]): HeadersObject {
   return Object.fromEntries(names.map((name) => [name, referenceTo(name)]));
 }
 
-function referenceTo(name: ResponseHeaderName): ReferenceObject {
+function referenceTo(name: string): ReferenceObject {
   return { $ref: `#/components/headers/${name}` };
 }

@@ -35,8 +35,10 @@ import {
   UNSUPPORTED_MEDIA_TYPE,
   VALIDATION_FAILED,
 } from '#errors';
-import { type Operation, removalMessage } from '#operations';
-import { RATE_LIMIT_HEADERS, type ResponseHeaderName, responseHeaders } from './response-headers.js';
+import { removalMessage } from '#operations';
+import type { DocumentedPart } from '#settings';
+import type { Traits } from './operations.js';
+import { responseHeaders } from './response-headers.js';
 
 const KEY_ERRORS = [MISSING_API_KEY, INVALID_API_KEY, EXPIRED_API_KEY, REVOKED_API_KEY];
 
@@ -55,28 +57,31 @@ interface SharedResponse {
   readonly name: string;
   readonly failures: readonly ErrorDefinition[];
   /** Header fields of every response of this status, in addition to those of all responses. */
-  readonly headers: readonly ResponseHeaderName[];
+  readonly headers: readonly string[];
 }
 
 const SHARED_RESPONSES: Readonly<Record<number | 'default', SharedResponse>> = {
   401: { name: 'Unauthorized', failures: KEY_ERRORS, headers: ['WWW-Authenticate'] },
-  403: { name: 'Forbidden', failures: [INSUFFICIENT_SCOPE], headers: ['WWW-Authenticate', ...RATE_LIMIT_HEADERS] },
-  413: { name: 'BodyTooLarge', failures: [BODY_TOO_LARGE], headers: RATE_LIMIT_HEADERS },
+  403: { name: 'Forbidden', failures: [INSUFFICIENT_SCOPE], headers: ['WWW-Authenticate'] },
+  413: { name: 'BodyTooLarge', failures: [BODY_TOO_LARGE], headers: [] },
   415: {
     name: 'UnsupportedMediaType',
     failures: [UNSUPPORTED_MEDIA_TYPE],
-    headers: ['Accept', 'Accept-Encoding', ...RATE_LIMIT_HEADERS],
+    headers: ['Accept', 'Accept-Encoding'],
   },
-  429: { name: 'TooManyRequests', failures: [RATE_LIMITED], headers: ['Retry-After', ...RATE_LIMIT_HEADERS] },
-  500: { name: 'InternalError', failures: [INTERNAL_ERROR, TOOK_TOO_LONG], headers: RATE_LIMIT_HEADERS },
-  503: { name: 'Unavailable', failures: [UNAVAILABLE], headers: ['Retry-After', ...RATE_LIMIT_HEADERS] },
+  429: { name: 'TooManyRequests', failures: [RATE_LIMITED], headers: ['Retry-After'] },
+  500: { name: 'InternalError', failures: [INTERNAL_ERROR, TOOK_TOO_LONG], headers: [] },
+  503: { name: 'Unavailable', failures: [UNAVAILABLE], headers: ['Retry-After'] },
   default: { name: 'OtherError', failures: OTHER_ERRORS, headers: ['Allow'] },
 };
 
-/** The shared responses, for the components of the document. */
-export function describeSharedResponses(): Record<string, ResponseObject | ReferenceObject> {
+/** The shared responses, for the components of the document. Those behind the API key have the header fields of the parts. */
+export function describeSharedResponses({ headers }: DocumentedPart): Record<string, ResponseObject | ReferenceObject> {
   return Object.fromEntries(
-    Object.entries(SHARED_RESPONSES).map(([status, { name, failures }]) => [name, describeErrors(status, failures)]),
+    Object.entries(SHARED_RESPONSES).map(([status, { name, failures }]) => {
+      const isBehindKey = status !== '401' && status !== 'default';
+      return [name, describeErrors(status, failures, undefined, undefined, isBehindKey ? headers : {})];
+    }),
   );
 }
 
@@ -84,7 +89,7 @@ export function describeSharedResponses(): Record<string, ResponseObject | Refer
  * All responses of an operation: the successes that its decorators declare, with the platform's header fields, and every
  * error of the operation. If a decorator declares a type for an error, it is the type of `details`.
  */
-export function describeResponses(method: string, operation: OperationObject, traits: Operation): ResponsesObject {
+export function describeResponses(method: string, operation: OperationObject, traits: Traits): ResponsesObject {
   const described: Record<number, ResponseObject | ReferenceObject> = {};
   const failures = failuresOf(operation, traits);
   const declared = declaredResponses(operation, traits);
@@ -106,7 +111,7 @@ export function describeResponses(method: string, operation: OperationObject, tr
 }
 
 /** The responses that decorators declare, by status. @nestjs/swagger omits the success when an error is declared. */
-function declaredResponses({ responses }: OperationObject, traits: Operation): Map<number, ResponseObject> {
+function declaredResponses({ responses }: OperationObject, traits: Traits): Map<number, ResponseObject> {
   const declared = Object.entries(responses as Record<string, ResponseObject>)
     // Ranges such as 4XX and `default` are left out: the platform describes every error.
     .filter(([key]) => /^\d+$/.test(key))
@@ -119,7 +124,7 @@ function describeSuccess(
   method: string,
   status: number,
   { description, headers, content }: ResponseObject,
-  traits: Operation,
+  traits: Traits,
 ): ResponseObject {
   const isRepresentation = method === 'get' && status === 200;
   return {
@@ -136,13 +141,16 @@ function describeSuccess(
 }
 
 /** Every error with which an operation can answer a request that is valid HTTP. */
-function failuresOf({ requestBody, parameters = [] }: OperationObject, traits: Operation): ErrorDefinition[] {
+function failuresOf({ requestBody, parameters = [] }: OperationObject, traits: Traits): ErrorDefinition[] {
   const hasQuery = parameters.some((parameter) => 'in' in parameter && parameter.in === 'query');
+  // A key may have too many event streams open.
+  const codes = traits.isStream ? [RATE_LIMITED.code, ...traits.errors] : traits.errors;
+  const stepErrors = errorCatalogue().filter(({ code }) => codes.includes(code));
   return [
     ...(hasQuery ? [INVALID_PARAMETER] : []),
     ...(requestBody ? failuresOfBody(requestBody) : []),
     ...(traits.isIdempotent ? [INVALID_IDEMPOTENCY_KEY, IDEMPOTENCY_KEY_REUSED] : []),
-    ...(traits.isPublic ? [] : [...KEY_ERRORS, RATE_LIMITED]),
+    ...(traits.isPublic ? [] : [...KEY_ERRORS, ...stepErrors]),
     ...(traits.scopes.length > 0 ? [INSUFFICIENT_SCOPE] : []),
     ...(traits.deprecation ? [OPERATION_REMOVED] : []),
     ...traits.failures,
@@ -167,12 +175,14 @@ function failuresOfBody(body: NonNullable<OperationObject['requestBody']>): Erro
  *
  * @param traits those of the operation; undefined for a shared response
  * @param declared the response that a decorator declares. Its type is that of `details`.
+ * @param added header fields of a shared response
  */
 function describeErrors(
   status: number | string,
   failures: readonly ErrorDefinition[],
-  traits?: Operation,
+  traits?: Traits,
   declared?: ResponseObject,
+  added: DocumentedPart['headers'] = {},
 ): ResponseObject | ReferenceObject {
   const details = declared?.content?.['application/json']?.schema;
   const shared = SHARED_RESPONSES[status as number];
@@ -193,7 +203,7 @@ function describeErrors(
   return {
     description: declared && codes.length === 0 ? declared.description : list.join('\n'),
     headers: {
-      ...responseHeaders('X-Request-Id', 'Cache-Control', ...(shared?.headers ?? [])),
+      ...responseHeaders('X-Request-Id', 'Cache-Control', ...(shared?.headers ?? []), ...Object.keys(added)),
       ...(traits && headersOf(traits)),
     },
     content: {
@@ -212,12 +222,12 @@ export function describeErrorExample(
   return { summary: code, value: { code, message: sent, status } };
 }
 
-/** Header fields that decorators of an operation cause. Clients without a rate limit do not get its fields. */
-function headersOf({ isPublic, deprecation, stability, stabilityField }: Operation): HeadersObject {
+/** Header fields that the parts and decorators of an operation cause. */
+function headersOf({ isPublic, deprecation, stability, stabilityField, headers }: Traits): HeadersObject {
   return {
     ...responseHeaders(
-      ...(isPublic ? [] : RATE_LIMIT_HEADERS),
-      ...(deprecation ? (['Deprecation', 'Sunset', 'Link'] as const) : []),
+      ...(isPublic ? [] : Object.keys(headers)),
+      ...(deprecation ? ['Deprecation', 'Sunset', 'Link'] : []),
     ),
     ...(stability && { [stabilityField]: responseHeaders('Stability')['Stability'] as ReferenceObject }),
   };

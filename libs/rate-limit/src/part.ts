@@ -5,6 +5,26 @@ import type { RATE_LIMIT_SETTINGS } from './rate-limiter.js';
 export const rateLimit = {
   settings: async () => (await import('./rate-limiter.js')).RATE_LIMIT_SETTINGS,
   settingsAfter: 'AFTER_SUNSET',
+  document: {
+    point:
+      '**Limits**: each client has a quota per minute; `RateLimit` shows the rest, and `Retry-After` of a 429 says when to try\n' +
+      '  again.',
+    headers: {
+      'RateLimit-Policy': {
+        description:
+          'The quota of the client, for all of its keys together: `q` requests in `w` seconds. They may be sent at once, and ' +
+          'come back evenly (draft-ietf-httpapi-ratelimit-headers-10). Absent without a limit.',
+        schema: { type: 'string' },
+        example: '"client";q=6000;w=60',
+      },
+      RateLimit: {
+        description: '`r` requests are left; after `t` idle seconds the whole quota is back.',
+        schema: { type: 'string' },
+        example: '"client";r=5999;t=1',
+      },
+    },
+    errors: ['rate_limited'],
+  },
   load: async () => {
     const { RateLimiter, RateLimitModule } = await import('./rate-limiter.js');
     return { module: RateLimitModule, step: RateLimiter };

@@ -1,6 +1,6 @@
 import type { DynamicModule, Type } from '@nestjs/common';
 import type { RequestStep } from '#api-keys';
-import type { Application, MigrationSource, Settings, SettingsOf } from '#settings';
+import type { Application, DocumentedPart, MigrationSource, Settings, SettingsOf } from '#settings';
 import type { Commands } from './commands/context.js';
 import type { CoreConfig } from './core-settings.js';
 
@@ -24,6 +24,7 @@ export interface Part<S extends Settings = Settings> {
   /** The variable behind which `.env.example` lists the settings of the part; at the end without it. */
   readonly settingsAfter?: string;
   readonly commands?: readonly Commands[];
+  readonly document?: DocumentedPart;
   /** Makes the module of the part, and a step of each request. */
   load?(): Promise<LoadedPart>;
   /** The number of database pools that the part opens besides the pool of the service. */

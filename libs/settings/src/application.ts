@@ -1,7 +1,7 @@
 import type { VersioningOptions } from '@nestjs/common';
 // Not from '@nestjs/common' itself: The commands' help would load all of Nest.
 import { VersioningType } from '@nestjs/common/enums/version-type.enum.js';
-import type { OpenAPIObject, TagObject } from '@nestjs/swagger';
+import type { HeaderObject, OpenAPIObject, TagObject } from '@nestjs/swagger';
 import type { DataSourceOptions, MigrationInterface } from 'typeorm';
 import type { Product } from './config.js';
 
@@ -32,11 +32,22 @@ export function rootUrlOf(baseUrl: string): string {
   return baseUrl.replace(/\/v1$/, '');
 }
 
+/** What a part adds to the document. */
+export interface DocumentedPart {
+  /** A point of the list that holds the line `{parts}` in the description of the application. */
+  readonly point: string;
+  /** Header fields of the responses to requests with a valid API key. */
+  readonly headers: Readonly<Record<string, HeaderObject>>;
+  /** The codes of the errors of such requests. */
+  readonly errors: readonly string[];
+}
+
 /** Texts, defaults and migrations of the application that uses the platform. The application provides one instance. */
 export abstract class Application {
   readonly product: Product;
-  /** Title, version and description in the document; the title is also the heading of the pages. */
+  /** Title, version and description in the document; the title is also the heading of the pages. The points of the parts replace a line `{parts}`. */
   readonly info: OpenAPIObject['info'];
+  readonly parts?: readonly { readonly document?: DocumentedPart }[];
   /** Tags of the document that no controller describes with `@Tag`. They are listed after the others. */
   readonly tags: readonly TagObject[];
   /** Examples in the document for header fields that name resources of the application, by component name. */

@@ -8,13 +8,13 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { ApiKeysService } from '#api-keys';
-import { RateLimiter } from '../../libs/rate-limit/src/rate-limiter.js';
-import { createTestApp, type TestApp } from '../support/app.js';
-import { createTestDatabase, type TestDatabase } from '../support/database.js';
-import { call, countAllowed } from '../support/calls.js';
-import { handedOver } from '../support/engines.js';
-import { until } from '../support/until.js';
-import { freePort, type Program, startProgram } from '../support/programs.js';
+import { RateLimiter } from '../src/rate-limiter.js';
+import { createTestApp, type TestApp } from '../../../test/support/app.js';
+import { createTestDatabase, type TestDatabase } from '../../../test/support/database.js';
+import { call, countAllowed } from '../../../test/support/calls.js';
+import { handedOver } from '../../../test/support/engines.js';
+import { until } from '../../../test/support/until.js';
+import { freePort, type Program, startProgram } from '../../../test/support/programs.js';
 
 /*
  * Instances share rate limits in Redis. Redis hangs, ends and restarts.

@@ -1,11 +1,19 @@
+import { DataSource } from 'typeorm';
 import { ApiKeysService } from '#api-keys';
-import { KeyUsage } from '../../libs/key-usage/src/key-usage.js';
+import { Metrics } from '#observability';
+import { KEY_USAGE_STATEMENTS, KeyUsage } from '../src/key-usage.js';
 import { Database } from '#postgres';
-import { asUnavailable } from '../../libs/postgres/src/connections/connection-errors.js';
-import { KeyUsageRetention } from '../../libs/key-usage/src/key-usage.module.js';
-import { createTestApp, type TestApp } from '../support/app.js';
-import { createTestDatabase, describeOnPostgresql, type TestDatabase } from '../support/database.js';
-import { until } from '../support/until.js';
+import { asUnavailable } from '../../postgres/src/connections/connection-errors.js';
+import { KeyUsageRetention } from '../src/key-usage.module.js';
+import { createTestApp, type TestApp } from '../../../test/support/app.js';
+import {
+  administerTestDatabase,
+  createTestDatabase,
+  describeOnPostgresql,
+  type TestDatabase,
+} from '../../../test/support/database.js';
+import { HOSTILE, setDefaults } from '../../../test/support/hostile-settings.js';
+import { until } from '../../../test/support/until.js';
 
 const DAY = 86_400_000;
 
@@ -48,6 +56,21 @@ describe('one instance', () => {
       ['test-client', 'listPets', '2027-03-02', 3, midnight, 'x'.repeat(200)],
     ]);
     expect((await app.nest.get(ApiKeysService).list()).map(({ lastUsedAt }) => lastUsedAt)).toEqual([midnight]);
+  });
+
+  test('failed writes are counted in a metric, and their calls are written later', async () => {
+    const name = 'petstore_key_usage_write_failures_total';
+    const failures = async (): Promise<unknown> =>
+      (await app.nest.get(Metrics).registry.getSingleMetric(name)?.get())?.values[0]?.value;
+    await usage.write();
+    expect(await failures()).toBe(0);
+    await call(app, '/v1/pets');
+    await app.sql('ALTER TABLE key_usage RENAME TO key_usage_away');
+    await usage.write();
+    await app.sql('ALTER TABLE key_usage_away RENAME TO key_usage');
+    expect(await failures()).toBe(1);
+    await usage.write();
+    expect((await storedUsage(app)).map((row) => row[3])).toEqual([1]);
   });
 
   test('refused calls of a valid key are counted, calls without a valid key are not', async () => {
@@ -245,5 +268,56 @@ describeOnPostgresql('two instances', () => {
       ['high', 3n],
       ['low', 3n],
     ]);
+  });
+});
+
+test.each(['German', 'SQL, DMY', 'Postgres, MDY'])(
+  'usage has its days and times whatever DateStyle is: %s',
+  async (datestyle) => {
+    const database = await createTestDatabase();
+    await setDefaults(database, { ...HOSTILE, datestyle });
+    const app = await createTestApp({ database });
+    const keys = app.nest.get(ApiKeysService);
+    const { key } = await keys.create({ client: 'a' });
+    const now = app.clock.now();
+    const usage = app.nest.get(KeyUsage);
+    usage.count(key.id, 'getPet', undefined, now);
+    await usage.write();
+    const today = new Date(now).toISOString().slice(0, 10);
+    const sum = { calls: 1n, lastCallAt: new Date(now), lastUserAgent: null };
+    expect((await usage.sumByClient('getPet', today, 1)).get('a')).toEqual(sum);
+    expect(await usage.firstDay()).toBe(today);
+    expect((await keys.find(String(key.id))).lastUsedAt).toEqual(new Date(now));
+    await app.close();
+    await database.drop();
+  },
+);
+
+/* Compiling takes longer than either statement. The rows do not exist; only the planner's estimate is changed. */
+describeOnPostgresql('with a billion rows, no plan is expensive enough to be compiled', () => {
+  const page = (value: string | number): string => `'{${Array(1_000).fill(value).join()}}'`;
+  const [ids, days, times] = [page(7), page('2026-11-21'), page('2026-11-21T00:00Z')];
+
+  test.each([
+    ['ADD', [ids, page('listPets'), days, ids, times, page('agent')]],
+    ['DELETE_BEFORE', ["'2026-11-21'"]],
+  ] as const)('%s', async (name, values) => {
+    const database = await createTestDatabase();
+    const app = await createTestApp({ database });
+    await app.sql('ANALYZE key_usage');
+    const estimate = `UPDATE pg_class SET reltuples = 1e9 WHERE relname LIKE '%key_usage%' AND relkind IN ('r', 'i')`;
+    await administerTestDatabase(database, estimate);
+    const session = app.nest.get(DataSource).createQueryRunner();
+    await session.query(`PREPARE explained AS ${KEY_USAGE_STATEMENTS[name].text}`);
+    for (const mode of ['custom', 'generic']) {
+      await session.query(`SET plan_cache_mode = force_${mode}_plan`);
+      const query = `EXPLAIN (FORMAT JSON) EXECUTE explained(${values.join()})`;
+      const [row] = (await session.query(query)) as [{ 'QUERY PLAN': [{ Plan: { 'Total Cost': number } }] }];
+      // A tenth of jit_above_cost.
+      expect(row['QUERY PLAN'][0].Plan['Total Cost']).toBeLessThan(10_000);
+    }
+    await session.release();
+    await app.close();
+    await database.drop();
   });
 });

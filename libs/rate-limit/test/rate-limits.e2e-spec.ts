@@ -1,6 +1,6 @@
 import { ApiKeysService } from '#api-keys';
-import { createTestApp, type TestApp } from '../support/app.js';
-import { call, countAllowed } from '../support/calls.js';
+import { createTestApp, type TestApp } from '../../../test/support/app.js';
+import { call, countAllowed } from '../../../test/support/calls.js';
 
 describe('in memory', () => {
   let app: TestApp;

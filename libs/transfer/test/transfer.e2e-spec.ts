@@ -1,14 +1,22 @@
 import { spawnSync } from 'node:child_process';
 import { createHash } from 'node:crypto';
+import { Readable } from 'node:stream';
 import { setTimeout as sleep } from 'node:timers/promises';
+import pg from 'pg';
 import { DataSource } from 'typeorm';
 import { migrate, openDatabase } from '#postgres';
-import { MIGRATIONS, readConfig } from '../support/config.js';
-import { exportDatabase } from '../../libs/transfer/src/export.js';
-import { importDatabase } from '../../libs/transfer/src/import.js';
-import { PET_STORE } from '../../src/app.description.js';
-import { createTestApp } from '../support/app.js';
-import { administerTestDatabase, createTestDatabase, engine, type TestDatabase } from '../support/database.js';
+import { MIGRATIONS, readConfig } from '../../../test/support/config.js';
+import { exportDatabase } from '../src/export.js';
+import { importDatabase } from '../src/import.js';
+import { PET_STORE } from '../../../src/app.description.js';
+import { createTestApp } from '../../../test/support/app.js';
+import { HOSTILE, setDefaults } from '../../../test/support/hostile-settings.js';
+import {
+  administerTestDatabase,
+  createTestDatabase,
+  engine,
+  type TestDatabase,
+} from '../../../test/support/database.js';
 
 /*
  * Exports and imports between two databases of the engine. The commands are tested in operation/transfer.
@@ -330,6 +338,51 @@ test('an export whose file fails leaves neither a transaction nor cursors', asyn
   expect(await app.sql(`SELECT count(*) FROM pg_cursors WHERE name LIKE 'petstore_export%'`)).toEqual([['0']]);
   expect((await app.client.post('/v1/pets', { name: 'Rex', categoryId: 1 })).status).toBe(201);
   await app.close();
+});
+
+describe('whatever others set', () => {
+  const types = Object.values(pg.types.builtins);
+  const parsers = new Map(types.map((type) => [type, pg.types.getTypeParser(type)]));
+  afterEach(() => parsers.forEach((parser, type) => pg.types.setTypeParser(type, parser as (text: string) => unknown)));
+
+  test.each([
+    ['DateStyle German', { ...HOSTILE, datestyle: 'German' }],
+    ['DateStyle SQL, DMY', { ...HOSTILE, datestyle: 'SQL, DMY' }],
+    ['DateStyle Postgres, MDY', { ...HOSTILE, datestyle: 'Postgres, MDY' }],
+    ['global parsers of pg', undefined],
+  ])('every row is moved: %s', async (_, settings?: Readonly<Record<string, string>>) => {
+    const [from, to] = [await createTestDatabase(), await createTestDatabase()];
+    for (const database of [from, to]) await setDefaults(database, settings ?? {});
+    const app = await createTestApp({ database: from });
+    const insert = 'INSERT INTO pet (id, name, category_id) OVERRIDING SYSTEM VALUE VALUES ($1, $2, $1)';
+    await app.sql(insert, [2n ** 62n + 1n, '\\ü € 😀']);
+    const headers = { 'idempotency-key': 'moved' };
+    const created = await app.client.post('/v1/pets', { name: '\\ü \'"😀', categoryId: 7 }, { headers });
+    expect(created.status).toBe(201);
+    if (settings === undefined) {
+      for (const type of types) pg.types.setTypeParser(type, (text) => ({ foreign: text }) as never);
+      // TypeORM reads the version of PostgreSQL.
+      pg.types.setTypeParser(pg.types.builtins.TEXT, (text) => text);
+    }
+    const dataSource = app.nest.get(DataSource);
+    const lines: string[] = [];
+    const write = (text: string): Promise<void> => Promise.resolve(void lines.push(text));
+    await exportDatabase(dataSource, PET_STORE, engine === 'embedded', write);
+    const imported = await openDatabase(readConfig(to.ownerSettings), MIGRATIONS);
+    try {
+      await importDatabase(imported, 'petstore', Readable.from(lines.map((line) => Buffer.from(line))));
+      for (const table of ['pet', 'client', 'api_key', 'idempotency_key']) {
+        const read = `/* exact */ SELECT to_jsonb(t)::text AS row FROM ${table} t ORDER BY 1`;
+        const moved = await imported.query<unknown[]>(read);
+        expect(moved.length).toBeGreaterThan(0);
+        expect(moved).toEqual(await dataSource.query<unknown[]>(read));
+      }
+    } finally {
+      await imported.destroy();
+      await app.close();
+      for (const database of [from, to]) await database.drop();
+    }
+  });
 });
 
 if (engine === 'postgresql') {

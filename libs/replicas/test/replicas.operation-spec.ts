@@ -6,16 +6,16 @@ import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { Database, openDatabase } from '#postgres';
 import type { LimitedWarnings } from '#runtime';
-import { MIGRATIONS, readConfig } from '../support/config.js';
-import { Replicas } from '../../libs/replicas/src/replicas.js';
-import { administer, databaseUrl } from '../support/postgresql-database.js';
-import { type PostgresqlServer, startPostgresqlServer } from '../support/postgresql-server.js';
-import { ServiceProcess } from '../support/service-process.js';
-import { report } from '../support/figures.js';
-import { Load, type LoadRequest, type Outcome, percentile, send, tally } from '../support/load.js';
-import { createOwnDatabase, rowsOf } from '../support/own-database.js';
-import { creation } from '../support/witness.js';
-import { until } from '../support/until.js';
+import { MIGRATIONS, readConfig } from '../../../test/support/config.js';
+import { Replicas } from '../src/replicas.js';
+import { administer, databaseUrl } from '../../../test/support/postgresql-database.js';
+import { type PostgresqlServer, startPostgresqlServer } from '../../../test/support/postgresql-server.js';
+import { ServiceProcess } from '../../../test/support/service-process.js';
+import { report } from '../../../test/support/figures.js';
+import { Load, type LoadRequest, type Outcome, percentile, send, tally } from '../../../test/support/load.js';
+import { createOwnDatabase, rowsOf } from '../../../test/support/own-database.js';
+import { creation } from '../../../test/support/witness.js';
+import { until } from '../../../test/support/until.js';
 
 /*
  * Two instances and two standbys, one of which replays each commit 10 ms late, the other 200 ms. Standbys lag, stop,
