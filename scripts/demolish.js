@@ -15,14 +15,10 @@ import { ServiceProcess } from '../test/support/service-process.ts';
 const root = join(import.meta.dirname, '..');
 const DEFINITION = 'src/app.description.ts';
 const definition = readFileSync(join(root, DEFINITION), 'utf8');
-
 /** The words of the parts in the list, by their folders. */
-const words = new Map(
-  [...definition.matchAll(/^import \{ (\w+) \} from '#([\w-]+)';$/gm)]
-    .filter(([, , library]) => existsSync(join(root, 'libs', library, 'src/part.ts')))
-    .map(([, word, library]) => [library, word]),
-);
-const parts = [...words.keys()];
+const imports = [...definition.matchAll(/^import \{ (\w+) \} from '#([\w-]+)';$/gm)];
+const words = new Map(imports.map(([, word, library]) => [library, word]));
+const parts = [...words.keys()].filter((library) => existsSync(join(root, 'libs', library, 'src/part.ts')));
 
 /** The definition of the service without some parts. */
 function definitionWithout(libraries) {
@@ -34,8 +30,7 @@ function definitionWithout(libraries) {
 
 /** Compiles the copy with its tests; only what has changed if it was compiled before. */
 async function compile(copy) {
-  const options = ['--incremental', '--tsBuildInfoFile', 'dist/build-info'];
-  await copy.run('node_modules/typescript/bin/tsc', ['-p', 'tsconfig.json', ...options]);
+  await copy.run('node_modules/typescript/bin/tsc', ['--incremental', '--tsBuildInfoFile', 'dist/build-info']);
   for (const assets of ['docs', 'libs/docs-pages/src/browser']) {
     const source = join(copy.path, assets);
     if (existsSync(source)) cpSync(source, join(copy.path, 'dist', assets), { recursive: true });
@@ -49,27 +44,26 @@ async function createKeys(copy, env) {
   const both = ['contract', '--scopes', 'pets:read,pets:write'];
   const revoked = await create('contract');
   await copy.run('dist/src/cli.js', ['keys', 'revoke', revoked.slice(0, 12)], env);
-  const others = [
-    `revoked=${revoked}`,
-    `second=${await create(...both)}`,
-    `other=${await create('other')}`,
-    `reader=${await create('contract', '--scopes', 'pets:read')}`,
-    `metrics=${await create('contract', '--scopes', 'metrics:read')}`,
-    `expired=${await create('contract', '--expires', '1s')}`,
-  ];
-  return ['--key', await create(...both), ...others.flatMap((variable) => ['--let', variable])];
+  const others = {
+    ...{ revoked, second: await create(...both), other: await create('other') },
+    reader: await create('contract', '--scopes', 'pets:read'),
+    metrics: await create('contract', '--scopes', 'metrics:read'),
+    expired: await create('contract', '--expires', '1s'),
+  };
+  const variables = Object.entries(others).flatMap(([name, secret]) => ['--let', `${name}=${secret}`]);
+  return ['--key', await create(...both), ...variables];
 }
 
 /** Compiles the copy without some parts, and judges its service. Returns what the runner of the contract prints. */
 async function judgeWithout(libraries, copy, env, keys) {
-  const folders = libraries.flatMap((library) => [`libs/${library}`, `dist/libs/${library}`]);
-  for (const folder of folders) rmSync(join(copy.path, folder), { recursive: true, force: true });
+  for (const folder of libraries.flatMap((library) => [`libs/${library}`, `dist/libs/${library}`]))
+    rmSync(join(copy.path, folder), { recursive: true, force: true });
   writeFileSync(join(copy.path, DEFINITION), definitionWithout(libraries));
   await compile(copy);
   const service = new ServiceProcess(env, copy.path, { program: [join(copy.path, 'dist/src/main.js')] });
   try {
-    const loader = ['./test/support/register-typescript.js', 'contract/run.ts'];
-    return await copy.run('--import', [...loader, '--url', await service.origin(), ...keys]);
+    const runner = ['./test/support/register-typescript.js', 'contract/run.ts', '--url', await service.origin()];
+    return await copy.run('--import', [...runner, ...keys]);
   } finally {
     await service.kill();
     cpSync(join(root, 'libs'), join(copy.path, 'libs'), { recursive: true });
@@ -77,7 +71,7 @@ async function judgeWithout(libraries, copy, env, keys) {
 }
 
 const names = process.argv.slice(2);
-if (!names.every((name) => words.has(name))) throw new Error(`Optional are ${parts.join(', ')}.`);
+if (!names.every((name) => parts.includes(name))) throw new Error(`Optional are ${parts.join(', ')}.`);
 const copy = await RepositoryCopy.create();
 const server = await startPostgresqlServer();
 try {

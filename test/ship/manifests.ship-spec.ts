@@ -33,7 +33,8 @@ readConfig(new Proxy({}, { get: (_, name) => void settings.add(String(name)) }))
 /** The configuration of an environment, with the settings of parts that these files set. */
 function configOf(environment: Record<string, string>): PetStoreConfig & { redisUrl?: string; webConcurrency: number } {
   expect(Object.keys(environment).filter((name) => !settings.has(name))).toEqual([]);
-  return readConfig(environment) as ReturnType<typeof configOf>;
+  const config: object = readConfig(environment);
+  return config as ReturnType<typeof configOf>;
 }
 
 describe('compose.yaml', () => {
