@@ -49,7 +49,11 @@ test('migrate, migrate:status and migrate:revert change the schema and report it
 
   const before = await run('migrate:status', '--json');
   const names = (JSON.parse(before.stdout) as { name: string }[]).map(({ name }) => name);
-  expect([before.code, before.stderr, names.length > 0]).toEqual([1, '', true]);
+  expect([before.code, before.stderr, names.length > 0]).toEqual([
+    1,
+    'petstore: The database schema is empty. Run: npm run petstore -- migrate\n',
+    true,
+  ]);
   const planned = await run('migrate', '--dry-run');
   expect(planned.code).toBe(0);
   const migrated = await run('migrate');
