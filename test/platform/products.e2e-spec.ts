@@ -1,7 +1,8 @@
 import { Controller, Get, Module } from '@nestjs/common';
 import { ApiOperation } from '@nestjs/swagger';
 import { RequireScopes, Stability } from '#operations';
-import { createApplication, defineService, PlatformModule, readConfig } from '#service';
+import { rateLimit } from '#rate-limit';
+import { createApplication, defineService, PlatformModule, readConfig, type ServiceDefinition } from '#service';
 import { PET_STORE } from '../../src/app.description.js';
 import { createTestApp, type TestApp } from '../support/app.js';
 
@@ -63,4 +64,14 @@ test('an application refuses the settings of another one', async () => {
   await expect(createApplication(KennelModule, config)).rejects.toThrow(
     'KennelModule is the service kennel, but these are settings of petstore: use readConfig(…) of its definition.',
   );
+});
+
+test.each([
+  [{ product: { ...KENNEL.product, name: 'dog-kennel' } }, "product.name must be a letter, .*, not 'dog-kennel'"],
+  [{ product: { ...KENNEL.product, apiKeyPrefix: 'k.d+_' } }, 'product.apiKeyPrefix must be 1 to 7 letters'],
+  [{ product: { ...KENNEL.product, apiKeyPrefix: 'dogkennels_' } }, 'product.apiKeyPrefix must be 1 to 7 letters'],
+  [{ parts: [rateLimit, rateLimit] }, 'parts must have each part once'],
+])('a definition that could not act as it reads is refused: %j', async (wrong, message) => {
+  const reading = readConfig({ ...KENNEL, ...wrong } as ServiceDefinition, { DATA_DIR: '/nowhere' });
+  await expect(reading).rejects.toThrow(new RegExp(`^The definition of the service is wrong: ${message}`));
 });

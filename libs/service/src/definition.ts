@@ -1,5 +1,6 @@
 import type { DynamicModule, Type } from '@nestjs/common';
 import type { RequestStep } from '#api-keys';
+import { StartupError } from '#errors';
 import type { Application, DocumentedPart, MigrationSource, Settings, SettingsOf } from '#settings';
 import type { Commands } from './commands/context.js';
 import type { CoreConfig } from './core-settings.js';
@@ -60,6 +61,18 @@ export function defineService<const Parts extends readonly Part[]>(
   definition: ServiceDefinition<Parts>,
 ): ServiceDefinition<Parts> {
   return definition;
+}
+
+/** @throws StartupError when a definition has names that could not be shown everywhere, or a part twice */
+export function checkDefinition({ product: { name, apiKeyPrefix }, parts }: ServiceDefinition): void {
+  const wrong = (what: string): StartupError => new StartupError(`The definition of the service is wrong: ${what}`);
+  if (!/^[a-z][a-z0-9_]{0,31}$/.test(name)) {
+    throw wrong(`product.name must be a letter, then at most 31 letters in lower case, digits and _, not '${name}'.`);
+  }
+  if (!/^[a-z0-9]{1,7}_$/.test(apiKeyPrefix)) {
+    throw wrong(`product.apiKeyPrefix must be 1 to 7 letters in lower case and digits, then _, not '${apiKeyPrefix}'.`);
+  }
+  if (new Set(parts).size < parts.length) throw wrong('parts must have each part once.');
 }
 
 /** The migrations of a service: those that it lists, and those of the platform. */

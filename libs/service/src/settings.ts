@@ -2,14 +2,19 @@ import cluster from 'node:cluster';
 import type { Environment, Settings } from '#settings';
 import { Config, loadEnvironmentFile as loadFile, readSettings } from '#settings';
 import type { CoreConfig } from './core-settings.js';
-import type { ConfigOf, ServiceDefinition } from './definition.js';
+import { checkDefinition, type ConfigOf, type ServiceDefinition } from './definition.js';
 
-/** All settings of a service, in the order of `.env.example`, by the members of its configuration. */
-export async function settingsOf({ parts }: ServiceDefinition): Promise<Settings> {
+/**
+ * All settings of a service, in the order of `.env.example`, by the members of its configuration.
+ *
+ * @throws StartupError when the definition is wrong
+ */
+export async function settingsOf(definition: ServiceDefinition): Promise<Settings> {
+  checkDefinition(definition);
   const { CORE_SETTINGS } = await import('./core-settings.js');
   const all = Object.entries<Settings[string]>(CORE_SETTINGS);
   // The last part first: parts that name one place keep their order.
-  for (const { settings, settingsAfter } of parts.toReversed()) {
+  for (const { settings, settingsAfter } of definition.parts.toReversed()) {
     const place = all.findIndex(([, { name }]) => name === settingsAfter);
     if (settings !== undefined) all.splice(place < 0 ? all.length : place + 1, 0, ...Object.entries(await settings()));
   }

@@ -3,11 +3,17 @@ import { type Environment, type Settings, type SettingsOf, WrongValue } from './
 
 /** The names of a product, where a library shows one. */
 export interface Product {
-  /** In lower-case letters: the realm of API keys, and the start of metrics, header fields and messages. */
+  /**
+   * The realm of API keys, and the start of metrics, header fields and messages: a letter, then at most 31 letters in lower case,
+   * digits and `_`.
+   */
   readonly name: string;
   /** How to run a command of the product on the command line, such as `npm run orders --`. */
   readonly command: string;
-  /** The start of every API key that the service makes. Secret scanners search for it, so it never changes. */
+  /**
+   * The start of every API key that the service makes: at most seven letters in lower case and digits, then `_`, because lists of
+   * keys show 12 characters of each. Secret scanners search for it, so it never changes.
+   */
   readonly apiKeyPrefix: string;
 }
 
