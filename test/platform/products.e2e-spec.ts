@@ -2,7 +2,7 @@ import { Controller, Get, Module } from '@nestjs/common';
 import { ApiOperation } from '@nestjs/swagger';
 import { RequireScopes, Stability } from '#operations';
 import { rateLimit } from '#rate-limit';
-import { createApplication, defineService, PlatformModule, readConfig, type ServiceDefinition } from '#service';
+import { createApplication, defineService, PlatformModule, readConfig } from '#service';
 import { PET_STORE } from '../../src/app.description.js';
 import { createTestApp, type TestApp } from '../support/app.js';
 
@@ -67,11 +67,23 @@ test('an application refuses the settings of another one', async () => {
 });
 
 test.each([
-  [{ product: { ...KENNEL.product, name: 'dog-kennel' } }, "product.name must be a letter, .*, not 'dog-kennel'"],
-  [{ product: { ...KENNEL.product, apiKeyPrefix: 'k.d+_' } }, 'product.apiKeyPrefix must be 1 to 7 letters'],
-  [{ product: { ...KENNEL.product, apiKeyPrefix: 'dogkennels_' } }, 'product.apiKeyPrefix must be 1 to 7 letters'],
-  [{ parts: [rateLimit, rateLimit] }, 'parts must have each part once'],
-])('a definition that could not act as it reads is refused: %j', async (wrong, message) => {
-  const reading = readConfig({ ...KENNEL, ...wrong } as ServiceDefinition, { DATA_DIR: '/nowhere' });
+  [
+    'a hyphen',
+    { product: { ...KENNEL.product, name: 'dog-kennel' } },
+    "product.name must be a letter, .*, not 'dog-kennel'",
+  ],
+  [
+    'other characters',
+    { product: { ...KENNEL.product, apiKeyPrefix: 'k.d+_' } },
+    'product.apiKeyPrefix must be 1 to 7 letters',
+  ],
+  [
+    'a long prefix',
+    { product: { ...KENNEL.product, apiKeyPrefix: 'dogkennels_' } },
+    'product.apiKeyPrefix must be 1 to 7 letters',
+  ],
+  ['a part twice', { parts: [rateLimit, rateLimit] }, 'parts must have each part once'],
+])('a definition that could not act as it reads is refused: %s', async (_, wrong, message) => {
+  const reading = readConfig({ ...KENNEL, ...wrong }, { DATA_DIR: '/nowhere' });
   await expect(reading).rejects.toThrow(new RegExp(`^The definition of the service is wrong: ${message}`));
 });

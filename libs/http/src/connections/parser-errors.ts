@@ -56,7 +56,7 @@ export function answerParserErrors(server: Server, connections: Connections, lis
     } else if (broken && broken.context.bodyStage !== BODY.BROKEN) {
       const { context } = broken;
       // The platform's own reading fails with the error, and the request ends like any other.
-      const isModules = context.bodyStage < BODY.READ && context.answeredAt === undefined;
+      const isModules = context.bodyStage < BODY.READ;
       advance(context, BODY.BROKEN);
       context.bodyError = error;
       if (broken.listenerCount('error') > 0) broken.emit('error', error);
