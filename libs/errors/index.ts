@@ -4,7 +4,6 @@ export {
   type HeaderFields,
   RequestAbortedError,
   serviceUnavailable,
-  StartupError,
   type UnavailableCause,
   waitedTooLong,
 } from './src/api-error.js';

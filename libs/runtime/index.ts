@@ -3,4 +3,5 @@ export { BackgroundRemoval } from './src/background-removal.js';
 export { Clock } from './src/clock.js';
 export { LimitedWarnings } from './src/limited-warnings.js';
 export { printable, printableLines } from './src/printable.js';
+export { StartupError } from './src/startup-error.js';
 export { onStopSignal, STOP_SIGNALS } from './src/stop-signals.js';

@@ -41,7 +41,7 @@ export {
 export { Idempotency, IdempotencyKey, Idempotent, type Kept } from '#idempotency';
 
 // Errors. Exceptions of Nest have the codes of the catalogue by their status.
-export { ApiError, defineError, FailsWith, INVALID_CURSOR, PRECONDITION_FAILED, StartupError } from '#errors';
+export { ApiError, defineError, FailsWith, INVALID_CURSOR, PRECONDITION_FAILED } from '#errors';
 
 // The OpenAPI document.
 export { Tag } from '#openapi';
@@ -51,6 +51,6 @@ export { ApiKeyRequestError, ApiKeysService, Authenticator, type Caller } from '
 
 // Services and repositories.
 export { Config } from '#settings';
-export { Clock } from '#runtime';
+export { Clock, StartupError } from '#runtime';
 export { Database, type Migration, type Transaction } from '#postgres';
 export { Metrics, Readiness } from '#observability';

@@ -27,7 +27,7 @@ import type { ExpressAdapter } from '@nestjs/platform-express';
 import { Exclude, Expose } from 'class-transformer';
 import type { Request, Response } from 'express';
 import { map, type Observable, of, tap, timeout } from 'rxjs';
-import { StartupError } from '#errors';
+import { StartupError } from '#runtime';
 import { Public, RequireScopes } from '#operations';
 import { PetsController } from '../../src/pets/pets.controller.js';
 import { createTestApp, type TestApp } from '../support/app.js';

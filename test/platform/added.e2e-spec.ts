@@ -28,14 +28,13 @@ import {
   type QueryRunner,
 } from 'typeorm';
 import { ApiKeysService } from '#api-keys';
-import { StartupError } from '#errors';
 import { Idempotency } from '#idempotency';
 import { TextProperty } from '#input';
 import { Metrics } from '#observability';
 import { Tag } from '#openapi';
 import { Public, RequireScopes } from '#operations';
 import { Database, type Migration } from '#postgres';
-import { Clock } from '#runtime';
+import { Clock, StartupError } from '#runtime';
 import { Config } from '#settings';
 import { type Additions, createTestApp, type TestApp } from '../support/app.js';
 

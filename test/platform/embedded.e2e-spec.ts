@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { Controller, Module, Post } from '@nestjs/common';
 import { DataSource } from 'typeorm';
 import { MAX_ENGINE_FILES } from '#embedded-postgres';
-import { StartupError } from '#errors';
+import { StartupError } from '#runtime';
 import { Public } from '#operations';
 import { Database } from '#postgres';
 import { MIGRATIONS, readConfig } from '../support/config.js';

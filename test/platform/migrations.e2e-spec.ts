@@ -2,7 +2,7 @@ import { readdirSync } from 'node:fs';
 import { join } from 'node:path';
 import pg from 'pg';
 import type { DataSource } from 'typeorm';
-import { StartupError } from '#errors';
+import { StartupError } from '#runtime';
 import { migrate, type Migration, migrationStatus, revertLastMigration, schemaFault } from '#postgres';
 import { MIGRATIONS, readConfig } from '../support/config.js';
 import { PET_STORE } from '../../src/app.description.js';

@@ -1,5 +1,5 @@
 import { readFileSync } from 'node:fs';
-import { StartupError } from '#errors';
+import { StartupError } from '#runtime';
 import { connectionsBeside } from '#http';
 import { Config } from '#settings';
 import { LOCK_TIMEOUT_MS } from '../../libs/postgres/src/schema/schema-lock.js';

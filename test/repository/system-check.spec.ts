@@ -1,5 +1,6 @@
 import { spawnSync } from 'node:child_process';
-import { readFileSync } from 'node:fs';
+import { mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 
 const ROOT = join(import.meta.dirname, '../..');
@@ -45,4 +46,27 @@ test('npm start and npm run petstore run the check first, and npm ci refuses an 
     expect([name, scripts[name]]).toEqual([name, expect.stringMatching(/^node scripts\/check-system\.cjs && /)]);
   }
   expect(readFileSync(join(ROOT, '.npmrc'), 'utf8')).toContain('engine-strict=true');
+});
+
+test('--help loads no framework', () => {
+  const directory = mkdtempSync(join(tmpdir(), 'petstore-help-'));
+  try {
+    // Node writes which files it has loaded.
+    const env = { NODE_V8_COVERAGE: directory };
+    const { stdout } = spawnSync(process.execPath, [join(ROOT, 'dist/src/cli.js'), '--help'], {
+      encoding: 'utf8',
+      env,
+    });
+    expect(stdout).toMatch(/^Usage: petstore /);
+    const loaded = readdirSync(directory).flatMap((file) => [
+      ...readFileSync(join(directory, file), 'utf8').matchAll(/"url":"file:[^"]*\/(dist|node_modules)\/([^"]*)"/g),
+    ]);
+    const files = loaded.map(([, folder = '', path = '']) => `${folder}/${path}`);
+    expect(files).toContain('dist/src/app.description.js');
+    expect(
+      files.filter((path) => /@nestjs\/common\/index|@nestjs\/core|typeorm|rxjs|class-|express/.test(path)),
+    ).toEqual([]);
+  } finally {
+    rmSync(directory, { recursive: true });
+  }
 });

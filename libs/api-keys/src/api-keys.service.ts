@@ -1,9 +1,8 @@
 import { Injectable, Logger } from '@nestjs/common';
 import { hash } from 'node:crypto';
-import { StartupError } from '#errors';
 import { isScope } from '#operations';
 import { Database, type Statement } from '#postgres';
-import { Clock, printable } from '#runtime';
+import { Clock, printable, StartupError } from '#runtime';
 import { Application } from '#settings';
 import {
   ApiKeyRequestError,

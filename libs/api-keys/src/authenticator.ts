@@ -1,7 +1,7 @@
 import { Injectable, type OnModuleInit } from '@nestjs/common';
 import { DiscoveryService } from '@nestjs/core';
 import type { Request } from 'express';
-import { StartupError } from '#errors';
+import { StartupError } from '#runtime';
 import { ApiKeysService } from './api-keys.service.js';
 import type { StoredApiKey } from './stored-api-key.js';
 

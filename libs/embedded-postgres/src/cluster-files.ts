@@ -1,6 +1,6 @@
 import { access, chmod, constants, lstat, mkdir, readdir, readFile, stat, statfs } from 'node:fs/promises';
 import { join } from 'node:path';
-import { StartupError } from '#errors';
+import { StartupError } from '#runtime';
 
 /** The major version of PostgreSQL that PGlite is; another one cannot read its files. */
 const MAJOR_VERSION = '18';

@@ -1,7 +1,7 @@
 import { mkdir, mkdtemp, readdir, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { StartupError } from '#errors';
+import { StartupError } from '#runtime';
 import { type DirectoryLock, lockDirectory } from './directory-lock.js';
 
 let directory: string;

@@ -5,7 +5,7 @@ import { connect, createServer, type Socket } from 'node:net';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { Logger } from '@nestjs/common';
-import { StartupError } from '#errors';
+import { StartupError } from '#runtime';
 
 /** The service holds the lock on a directory, and runs commands. */
 export class ServedDirectoryError extends StartupError {}

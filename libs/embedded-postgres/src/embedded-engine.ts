@@ -7,7 +7,7 @@ import { join, resolve } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import pg from 'pg';
 import { promisify } from 'node:util';
-import { StartupError } from '#errors';
+import { StartupError } from '#runtime';
 import { abandon, surfaceCrashes } from '#internals';
 import { optional } from '#settings';
 import { clusterAdvice, isCluster, prepareCluster } from './cluster-files.js';

@@ -1,6 +1,6 @@
 import { hash } from 'node:crypto';
 import type { EntityMetadata, ObjectLiteral, Repository, SelectQueryBuilder } from 'typeorm';
-import { StartupError } from '#errors';
+import { StartupError } from '#runtime';
 import { insertOnceText } from '#idempotency';
 import { INT64_MAX } from '#json';
 import type { Statement } from '#postgres';

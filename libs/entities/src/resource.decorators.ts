@@ -17,7 +17,8 @@ import {
 import type { Request, Response } from 'express';
 import { unescape } from 'node:querystring';
 import type { Observable } from 'rxjs';
-import { FailsWith, INVALID_CURSOR, StartupError } from '#errors';
+import { FailsWith, INVALID_CURSOR } from '#errors';
+import { StartupError } from '#runtime';
 import { type Handler, IntegerParameter, OpaqueParameter, queryClassOf } from '#input';
 import { DirectInterceptor } from '#internals';
 import { Config, rootUrlOf } from '#settings';

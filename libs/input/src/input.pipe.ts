@@ -20,10 +20,10 @@ import {
   type ErrorDefinition,
   FailsWith,
   INVALID_PARAMETER,
-  StartupError,
   unstorableIn,
   VALIDATION_FAILED,
 } from '#errors';
+import { StartupError } from '#runtime';
 import { DirectInterceptor, lateOptionsOf } from '#internals';
 import { nearestName } from '#settings';
 import { type Handler, parametersOf } from './handler-parameters.js';

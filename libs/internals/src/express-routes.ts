@@ -1,5 +1,5 @@
 import type { Express, RequestHandler } from 'express';
-import { StartupError } from '#errors';
+import { StartupError } from '#runtime';
 
 /** Private members of the layers of Express's router. With other ones `refuseHiddenRoutes` fails the start. */
 interface Layer {

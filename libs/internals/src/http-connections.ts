@@ -1,6 +1,6 @@
 import type { Server } from 'node:http';
 import type { Socket } from 'node:net';
-import { StartupError } from '#errors';
+import { StartupError } from '#runtime';
 
 /**
  * Takes Node's own listener of new connections off an HTTP server that has just been created. From then on only the returned

@@ -1,3 +1,5 @@
+// Nest's internal modules need it, and leave it to `@nestjs/common` to load it.
+import 'reflect-metadata';
 /*
  * Undocumented constants of Nest: the keys of the metadata that its decorators store, and the kinds of parameters. A start fails
  * if one is missing.

@@ -1,7 +1,6 @@
 import type { Command } from 'commander';
-import { StartupError } from '#errors';
 import type { DeprecatedOperation, OpenApiDocument } from '#openapi';
-import { printable } from '#runtime';
+import { printable, StartupError } from '#runtime';
 import { type CommandContext, integerArgument, resultText, table, timeCell } from '#service';
 import type { UsageSummary } from './key-usage.js';
 

@@ -1,7 +1,8 @@
 import { HttpStatus, Inject, Injectable, RequestMethod, type Type, VERSION_NEUTRAL } from '@nestjs/common';
 import { DiscoveryService, MetadataScanner } from '@nestjs/core';
 import { DECORATORS } from '@nestjs/swagger';
-import { type ErrorDefinition, FAILURES_METADATA, StartupError } from '#errors';
+import { type ErrorDefinition, FAILURES_METADATA } from '#errors';
+import { StartupError } from '#runtime';
 import { HTTP_CODE_METADATA, METHOD_METADATA, PATH_METADATA, SSE_METADATA, VERSION_METADATA } from '#internals';
 import { Config } from '#settings';
 import { PUBLIC_METADATA, REQUIRED_SCOPES_METADATA } from './access.decorators.js';

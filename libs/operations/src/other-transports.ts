@@ -1,6 +1,6 @@
 import type { INestApplication } from '@nestjs/common';
 import { DiscoveryService, MetadataScanner } from '@nestjs/core';
-import { StartupError } from '#errors';
+import { StartupError } from '#runtime';
 import { PUBLIC_METADATA } from './access.decorators.js';
 
 /** Metadata keys of other packages of Nest. The packages are not imported: an application may not have them. */

@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import pg from 'pg';
-import { StartupError } from '#errors';
+import { StartupError } from '#runtime';
 import { directly, isDirect, type PostgresConfig, prepareSession } from './connection-settings.js';
 import { UnusableDatabase } from './connections/connection-errors.js';
 

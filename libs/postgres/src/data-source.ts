@@ -4,7 +4,7 @@ import { readdir } from 'node:fs/promises';
 import pg from 'pg';
 import type { DataSource, DataSourceOptions, MigrationInterface } from 'typeorm';
 import { EmbeddedEngine } from '#embedded-postgres';
-import { StartupError } from '#errors';
+import { StartupError } from '#runtime';
 import { Application, Config, type MigrationSource } from '#settings';
 import { checkConnection } from './connection-check.js';
 import {

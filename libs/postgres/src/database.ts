@@ -2,7 +2,7 @@ import { Inject, Injectable, type OnModuleInit, Optional } from '@nestjs/common'
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { ClientBase, PoolClient } from 'pg';
 import { DataSource, type EntityManager } from 'typeorm';
-import { StartupError } from '#errors';
+import { StartupError } from '#runtime';
 import { transactionStatusOf } from '#internals';
 import { Config } from '#settings';
 import { answerTimeoutMs, directly, type PostgresConfig } from './connection-settings.js';

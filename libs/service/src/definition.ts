@@ -1,6 +1,6 @@
 import type { DynamicModule, Type } from '@nestjs/common';
 import type { RequestStep } from '#api-keys';
-import { StartupError } from '#errors';
+import { StartupError } from '#runtime';
 import type { Application, DocumentedPart, MigrationSource, Settings, SettingsOf } from '#settings';
 import type { Commands } from './commands/context.js';
 import type { CoreConfig } from './core-settings.js';

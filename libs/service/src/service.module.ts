@@ -1,7 +1,6 @@
 import { type DynamicModule, Global, Module, type Type } from '@nestjs/common';
 import { APP_FILTER, APP_GUARD, APP_PIPE, DiscoveryModule } from '@nestjs/core';
 import { ApiKeyGuard, AuthModule, EventStreams, REQUEST_STEPS, type RequestStep } from '#api-keys';
-import { StartupError } from '#errors';
 import { ErrorFilter } from '#http';
 import { IdempotencyModule } from '#idempotency';
 import { BodyGuard, InputPipe } from '#input';
@@ -10,7 +9,7 @@ import { ObservabilityModule } from '#observability';
 import { OpenApiModule } from '#openapi';
 import { OperationRegistry } from '#operations';
 import { DatabaseModule, MIGRATIONS } from '#postgres';
-import { Clock } from '#runtime';
+import { Clock, StartupError } from '#runtime';
 import { Config } from '#settings';
 import type { CoreConfig } from './core-settings.js';
 import { type LoadedPart, migrationsOf, type ServiceDefinition } from './definition.js';

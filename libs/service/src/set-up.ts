@@ -1,7 +1,7 @@
 import type { INestApplication, NestApplicationOptions } from '@nestjs/common';
 import type { Express } from 'express';
 import type { Logger } from 'pino';
-import { StartupError } from '#errors';
+import { StartupError } from '#runtime';
 import { parseForm } from '#http';
 import { callHandlersDirectly } from '#nest-speed';
 import { LOGGER, NestLogger } from '#observability';

@@ -1,4 +1,4 @@
-import { StartupError } from '#errors';
+import { StartupError } from '#runtime';
 import { type Environment, type Settings, type SettingsOf, WrongValue } from './setting.js';
 
 /** The names of a product, where a library shows one. */

@@ -2,7 +2,7 @@ import { mkdtempSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { parseEnv } from 'node:util';
-import { StartupError } from '#errors';
+import { StartupError } from '#runtime';
 import { loadEnvironmentFile } from './environment-file.js';
 
 const KNOWN = ['PORT', 'HOST', 'DATABASE_URL', 'DATABASE_REPLICA_URLS', 'REDIS_URL', 'LOG_LEVEL', 'DATA_DIR'];

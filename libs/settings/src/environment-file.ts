@@ -1,5 +1,5 @@
 import { lstatSync, readFileSync } from 'node:fs';
-import { StartupError } from '#errors';
+import { StartupError } from '#runtime';
 import { isSlip, nearestName } from './nearest-name.js';
 
 const FILE = '.env';

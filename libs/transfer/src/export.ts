@@ -1,7 +1,7 @@
 import { createHash, randomBytes } from 'node:crypto';
 import pg from 'pg';
 import type { DataSource, QueryRunner } from 'typeorm';
-import { StartupError } from '#errors';
+import { StartupError } from '#runtime';
 import { EXACT } from '#postgres';
 import type { Application } from '#settings';
 

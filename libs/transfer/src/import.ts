@@ -2,7 +2,8 @@ import { createHash } from 'node:crypto';
 import type { ClientBase, Connection } from 'pg';
 import { serialize } from 'pg-protocol';
 import type { DataSource, QueryRunner } from 'typeorm';
-import { ApiError, StartupError } from '#errors';
+import { ApiError } from '#errors';
+import { StartupError } from '#runtime';
 import { EXACT, withSchemaLock } from '#postgres';
 import { CHECKSUM, EXPORT_FORMAT, exportHeader } from './export.js';
 

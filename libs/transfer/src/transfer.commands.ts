@@ -1,8 +1,7 @@
 import type { Command } from 'commander';
 import { createReadStream, rmSync } from 'node:fs';
 import { open, rm } from 'node:fs/promises';
-import { StartupError } from '#errors';
-import { STOP_SIGNALS } from '#runtime';
+import { STOP_SIGNALS, StartupError } from '#runtime';
 import { type CommandContext, runInService, showProgress } from '#service';
 
 /** The path that means standard output, or standard input. */

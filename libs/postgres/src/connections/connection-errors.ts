@@ -1,4 +1,5 @@
-import { ApiError, serviceUnavailable, StartupError, type UnavailableCause } from '#errors';
+import { ApiError, serviceUnavailable, type UnavailableCause } from '#errors';
+import { StartupError } from '#runtime';
 
 /** Node error codes of sockets, DNS and TLS, and system calls. */
 const NETWORK_ERRORS = /^(E(CONN|TIMEDOUT|HOST|NET)|EPIPE$|EPROTO$|ENOTFOUND$|EAI_AGAIN$|ERR_(SSL|TLS|STREAM)_)/;

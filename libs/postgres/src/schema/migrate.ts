@@ -1,5 +1,6 @@
 import type { DataSource, QueryRunner } from 'typeorm';
-import { ApiError, StartupError } from '#errors';
+import { ApiError } from '#errors';
+import { StartupError } from '#runtime';
 import { databaseFault, isOutcomeUnknown } from '../connections/connection-errors.js';
 import { EXACT } from '../statements.js';
 import {

@@ -2,7 +2,7 @@ import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
-import { StartupError } from '#errors';
+import { StartupError } from '#runtime';
 import { loadMigrations } from '../data-source.js';
 
 class CreateOrders1795400000000 {

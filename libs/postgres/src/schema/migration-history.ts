@@ -1,5 +1,5 @@
 import type { DataSource, MigrationInterface, QueryRunner } from 'typeorm';
-import { StartupError } from '#errors';
+import { StartupError } from '#runtime';
 import type { Product } from '#settings';
 import { epochOf, EXACT, timeOf } from '../statements.js';
 

@@ -1,7 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { DataSource, QueryRunner } from 'typeorm';
-import { StartupError } from '#errors';
-import { onStopSignal } from '#runtime';
+import { onStopSignal, StartupError } from '#runtime';
 import { EXACT } from '../statements.js';
 
 /** Longest time in ms that a process waits while another process changes the schema. */

@@ -1,10 +1,9 @@
 import type { Type } from '@nestjs/common';
 import type { Command } from 'commander';
 import type { DataSource } from 'typeorm';
-import type { StartupError } from '#errors';
 import type { OpenApiDocument } from '#openapi';
 import type { Database } from '#postgres';
-import { type Clock, printableLines } from '#runtime';
+import { type Clock, printableLines, type StartupError } from '#runtime';
 import type { CoreConfig } from '../core-settings.js';
 import { migrationsOf, type ServiceDefinition } from '../definition.js';
 import { readConfig } from '../settings.js';

@@ -1,5 +1,5 @@
 import type { Command } from 'commander';
-import type { StartupError } from '#errors';
+import type { StartupError } from '#runtime';
 import type { MigrationStatus } from '#postgres';
 import type { CommandContext } from './context.js';
 import { resultText } from './terminal.js';

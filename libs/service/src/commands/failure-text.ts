@@ -1,7 +1,6 @@
 import { ApiKeyRequestError } from '#api-keys';
-import { StartupError } from '#errors';
 import { databaseFault } from '#postgres';
-import { printable, printableLines } from '#runtime';
+import { printable, printableLines, StartupError } from '#runtime';
 
 /** The text of an error that ends a start or a command: one line if the operator can fix it, else the stack. */
 export function failureText(error: unknown, product: string): string {

@@ -1,7 +1,6 @@
 import type { Command } from 'commander';
 import type { ApiKeysService, IssuedApiKey, StoredApiKey } from '#api-keys';
-import { StartupError } from '#errors';
-import { printable } from '#runtime';
+import { printable, StartupError } from '#runtime';
 import { nearestName } from '#settings';
 import type { CommandContext, OpenedDatabase } from './context.js';
 import { dayCell, durationArgument, NEW_DATABASE, resultText, timeCell } from './terminal.js';

@@ -3,7 +3,7 @@ import { once } from 'node:events';
 import { type IncomingMessage, request } from 'node:http';
 import { resolve } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { StartupError } from '#errors';
+import { StartupError } from '#runtime';
 import type { CommandContext } from './context.js';
 import { KEY_HINT } from './keys.js';
 

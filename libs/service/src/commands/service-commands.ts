@@ -4,7 +4,7 @@ import { createServer, type IncomingMessage, type ServerResponse } from 'node:ht
 import { createInterface, type Interface } from 'node:readline';
 import { setImmediate, setTimeout as sleep } from 'node:timers/promises';
 import { DataSource } from 'typeorm';
-import { StartupError } from '#errors';
+import { StartupError } from '#runtime';
 import { OpenApiDocument } from '#openapi';
 import { OperationRegistry } from '#operations';
 import type { ServiceDataSource } from '#postgres';

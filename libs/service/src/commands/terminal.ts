@@ -1,7 +1,6 @@
 import { InvalidArgumentError } from 'commander';
 import { fstatSync, statSync } from 'node:fs';
-import { StartupError } from '#errors';
-import { printableLines } from '#runtime';
+import { printableLines, StartupError } from '#runtime';
 import type { Product } from '#settings';
 
 /** The option of commands that may make the database of the embedded engine when asked to. */
