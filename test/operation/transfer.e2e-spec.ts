@@ -63,7 +63,11 @@ test('all pets are moved from one engine to the other and back, with a file and 
   const settings = { DATA_DIR: directory };
   const other: TestDatabase = { settings, ownerSettings: settings, drop: () => Promise.resolve() };
   const there = await petstore(other, 'import', '--from', 'all');
-  expect([there.code, there.stdout, there.stderr]).toEqual([0, 'Imported 60000 rows.\n', '']);
+  expect([there.code, there.stdout, there.stderr]).toEqual([
+    0,
+    'Imported 60000 rows.\n',
+    `Making a new database in DATA_DIR '${directory}'.\n`,
+  ]);
   const back = `env -u DATABASE_URL DATA_DIR=${directory} "$0" "$1" export --to - | gzip >back.gz; gunzip -c back.gz | "$0" "$1" import --from -`;
   const target = await emptyDatabase();
   const child = spawn('/bin/sh', ['-c', back, process.execPath, CLI], {
@@ -125,7 +129,7 @@ test('an export to a full disk, or to a reader that is gone, fails with one line
     if (typeof stdout === 'number') closeSync(stdout);
     expect([code, stderr]).toEqual([
       1,
-      expect.stringMatching(new RegExp(`^petstore: standard output cannot be written: .*${message}.*\\n$`)),
+      expect.stringMatching(new RegExp(`^petstore: Standard output cannot be written: .*${message}.*\\n$`)),
     ]);
   }
 });

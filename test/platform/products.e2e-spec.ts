@@ -1,7 +1,6 @@
 import { Controller, Get, Module } from '@nestjs/common';
 import { ApiOperation } from '@nestjs/swagger';
 import { RequireScopes, Stability } from '#operations';
-import { rateLimit } from '#rate-limit';
 import { createApplication, defineService, PlatformModule, readConfig } from '#service';
 import { PET_STORE } from '../../src/app.description.js';
 import { createTestApp, type TestApp } from '../support/app.js';
@@ -24,6 +23,7 @@ const KENNEL = defineService({
   ...PET_STORE,
   product: { name: 'kennel', command: 'npm run kennel --', apiKeyPrefix: 'kennel_' },
 });
+const PART = {};
 const PRODUCTS = [PET_STORE.product, KENNEL.product];
 const apps: TestApp[] = [];
 
@@ -82,7 +82,7 @@ test.each([
     { product: { ...KENNEL.product, apiKeyPrefix: 'dogkennels_' } },
     'product.apiKeyPrefix must be 1 to 7 letters',
   ],
-  ['a part twice', { parts: [rateLimit, rateLimit] }, 'parts must have each part once'],
+  ['a part twice', { parts: [PART, PART] }, 'parts must have each part once'],
 ])('a definition that could not act as it reads is refused: %s', async (_, wrong, message) => {
   const reading = readConfig({ ...KENNEL, ...wrong }, { DATA_DIR: '/nowhere' });
   await expect(reading).rejects.toThrow(new RegExp(`^The definition of the service is wrong: ${message}`));
