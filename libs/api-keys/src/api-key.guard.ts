@@ -4,7 +4,6 @@ import { ApiError, INSUFFICIENT_SCOPE, MISSING_API_KEY, toApiError } from '#erro
 import { countHeader } from '#http';
 import { operationRemoved, type Operation, OperationRegistry } from '#operations';
 import { Clock } from '#runtime';
-import { Config } from '#settings';
 import { ApiKeyVerifier, bearerTokenOf } from './api-key.verifier.js';
 import { Authenticators } from './authenticator.js';
 import { REQUEST_STEPS, type RequestStep } from './request-step.js';
@@ -28,35 +27,28 @@ export class ApiKeyGuard implements CanActivate {
     private readonly authenticators: Authenticators,
     private readonly verifier: ApiKeyVerifier,
     @Inject(REQUEST_STEPS) private readonly steps: readonly RequestStep[],
-    private readonly config: Config,
   ) {}
 
   canActivate(execution: ExecutionContext): boolean | Promise<boolean> {
-    const now = this.clock.now();
-    const operation = this.operations.of(execution.getClass(), execution.getHandler());
+    const operation = this.operations.all.get(execution.getClass())?.get(execution.getHandler());
     // No route: a handler of another transport. `refuseUnprotectedHandlers` stops the start unless it is public.
     if (operation === undefined) return execution.getType() !== 'http';
     const request = execution.getArgByIndex<Request>(0);
     const { context } = request;
     context.operation = operation.name;
-    context.now = now;
+    context.now = this.clock.now();
     if (operation.isPublic) {
-      if (now >= operation.removedAt) throw operationRemoved(operation);
+      if (context.now >= operation.removedAt) throw operationRemoved(operation);
       return true;
     }
-    const authorizations = countHeader(request, 'authorization');
-    const token = authorizations === 1 ? bearerTokenOf(request) : undefined;
-    if (
-      this.authenticators.all.length === 0 ||
-      authorizations > 1 ||
-      token?.startsWith(this.config.product.apiKeyPrefix)
-    ) {
-      return this.admitKey(request, operation, token);
-    }
-    return this.admitCaller(request, operation, token);
+    const token = bearerTokenOf(request);
+    return this.authenticators.all.length === 0 || this.verifier.isKey(token)
+      ? this.admitKey(request, operation, token)
+      : this.admitCaller(request, operation, token);
   }
 
   private async admitCaller(request: Request, operation: Operation, token: string | undefined): Promise<boolean> {
+    if (countHeader(request, 'authorization') > 1) throw new ApiError(MISSING_API_KEY);
     const caller = await this.authenticators.identify(request);
     return caller === undefined ? this.admitKey(request, operation, token) : this.admit(request, operation, caller);
   }

@@ -113,6 +113,11 @@ export class ApiKeyVerifier {
     return known?.changes === this.changes ? this.usableKey(known.key, this.clock.now()) : undefined;
   }
 
+  /** Whether a bearer token begins like a key of this service. */
+  isKey(token: string | undefined): boolean {
+    return token?.startsWith(this.config.product.apiKeyPrefix) === true;
+  }
+
   /** The client of a key in memory, whether or not the key is still valid: only for its share of this process. */
   knownClient(token: string | undefined): bigint | undefined {
     return token === undefined ? undefined : this.knownKeys.get(hash('sha256', token, 'base64'))?.key.client.id;

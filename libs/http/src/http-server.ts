@@ -32,6 +32,8 @@ export function createHttpServer(
     connectionsCheckingInterval: TIMEOUT_CHECK_INTERVAL_MS,
     // `request-checks.ts` checks Host instead, so that the 400 has an Error body.
     requireHostHeader: false,
+    // Otherwise Node would keep the first of two `Authorization` or `Host` fields, and others might read the second one.
+    joinDuplicateHeaders: true,
     noDelay: true,
   });
   const serve = takeConnections(server);

@@ -16,7 +16,7 @@ export class DeprecationInterceptor extends DirectInterceptor {
   }
 
   override before(execution: ExecutionContext): void {
-    const operation = this.operations.of(execution.getClass(), execution.getHandler());
+    const operation = this.operations.all.get(execution.getClass())?.get(execution.getHandler());
     // A handler of another transport has no header fields.
     if (operation === undefined) return;
     const response = execution.getArgByIndex<Response>(1);

@@ -42,32 +42,21 @@ type Operations = ReadonlyMap<Type, ReadonlyMap<object, Operation>>;
  */
 @Injectable()
 export class OperationRegistry {
-  private byController: Operations | undefined;
+  /** All operations by controller and handler, a method of the controller. */
+  readonly all: Operations;
 
+  /** @throws Error when two handlers would have the same name, or nothing says who may call one: the start fails */
   constructor(
     private readonly discovery: DiscoveryService,
     @Inject(Config) private readonly config: DeprecationConfig,
-  ) {}
-
-  /**
-   * All operations by controller and handler, a method of the controller.
-   *
-   * @throws Error when two handlers would have the same name, or nothing says who may call one; so such an application
-   * fails at start
-   */
-  get all(): Operations {
-    return (this.byController ??= this.readAll());
+  ) {
+    this.all = this.readAll();
   }
 
   /** The scopes that operations need, in alphabetical order. */
   get scopes(): string[] {
     const operations = [...this.all.values()].flatMap((handlers) => [...handlers.values()]);
     return [...new Set(operations.flatMap(({ scopes }) => scopes))].sort();
-  }
-
-  /** The operation of a handler; undefined when it has no route. */
-  of(controller: Type, handler: object): Operation | undefined {
-    return this.all.get(controller)?.get(handler);
   }
 
   private readAll(): Operations {

@@ -134,21 +134,24 @@ export class Batches<Input, Output> {
       this.beganAt = performance.now();
       this.isShared = this.calls > 1;
       this.calls = 0;
-      void this.serve(batch).finally(() => {
-        this.running--;
-        if (this.waiting.length > 0) this.schedule();
-      });
+      void this.work(batch);
     }
     // The rest of the inputs needs the timers too: perhaps nobody calls `run` again.
     if (this.waiting.length > 0) this.schedule();
   };
+
+  private async work(batch: readonly Waiting<Input, Output>[]): Promise<void> {
+    await this.serve(batch);
+    this.running--;
+    if (this.waiting.length > 0) this.schedule();
+  }
 
   private async serve(batch: readonly Waiting<Input, Output>[]): Promise<void> {
     try {
       const inputs = batch.map(({ input }) => input);
       const [{ execute }] = batch as [Waiting<Input, Output>];
       const outputs = await execute(inputs);
-      batch.forEach(({ resolve }, index) => resolve(outputs[index] as Output));
+      for (const [index, { resolve }] of batch.entries()) resolve(outputs[index] as Output);
     } catch (error) {
       // Only an error from PostgreSQL itself proves that the statement had no effect. One that took too long (57014) would mostly
       // take too long again.

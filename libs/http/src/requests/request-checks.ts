@@ -27,15 +27,11 @@ export function checkRequest(request: IncomingMessage): ApiError | undefined {
   if (coding !== undefined && (coding.toLowerCase() !== 'chunked' || httpVersion !== '1.1')) {
     return new ApiError(BAD_REQUEST, 'The one transfer coding is chunked, in HTTP/1.1.');
   }
-  // RFC 9112, section 3.2.
-  const hosts = countHeader(request, 'host');
-  if (hosts > 1 || (hosts === 0 && httpVersion === '1.1')) {
-    return new ApiError(BAD_REQUEST, 'HTTP/1.1 requires exactly one Host header field.');
+  // RFC 9112, section 3.2. Several fields are joined by a comma and a space, so they are no host.
+  if (headers.host === undefined ? httpVersion === '1.1' : !isHost(headers.host)) {
+    const message = 'HTTP/1.1 requires exactly one Host header field, a host name or address, and possibly a port.';
+    return new ApiError(BAD_REQUEST, message);
   }
-  if (headers.host !== undefined && !isHost(headers.host)) {
-    return new ApiError(BAD_REQUEST, 'The Host header field must be a host name or address, and possibly a port.');
-  }
-  // Node would keep the first one and drop the others.
   if (headers['content-type'] !== undefined && countHeader(request, 'content-type') > 1) {
     return new ApiError(BAD_REQUEST, 'Content-Type may be sent only once.');
   }
