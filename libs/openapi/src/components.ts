@@ -52,7 +52,8 @@ export function describeComponents(
   const place = own.findIndex(([name]) => name === 'Deprecation');
   own.splice(place, 0, ...Object.entries(added.headers));
   const headers = own.map(
-    ([name, header]) => [name, { ...header, example: headerExamples[name] ?? (header.example as unknown) }] as const,
+    ([name, { description, required, schema = { type: 'string' }, example }]) =>
+      [name, { description, required, schema, example: headerExamples[name] ?? (example as unknown) }] as const,
   );
   const examples = errorCatalogue().map((error) => [error.code, describeErrorExample(error)] as const);
   const text = JSON.stringify([paths, schemas, responses]);

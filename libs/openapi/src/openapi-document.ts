@@ -10,13 +10,14 @@ import {
 import {
   ApiTags,
   type OpenAPIObject,
+  type OperationObject,
   type PathsObject,
   type ServerObject,
   SwaggerModule,
   type TagObject,
 } from '@nestjs/swagger';
 import { stringify } from 'yaml';
-import { type Deprecation, OperationRegistry } from '#operations';
+import { type Deprecation, type Operation, OperationRegistry } from '#operations';
 import {
   Application,
   BASE_PATH,
@@ -30,7 +31,6 @@ import {
 import { describeComponents } from './components.js';
 import { toJsonSchema } from './json-schema.js';
 import { describeOperation } from './operation.js';
-import { findOperations, handlerKey } from './operations.js';
 
 export const DOCUMENT_SETTINGS = {
   productionBaseUrl: baseUrl(
@@ -103,7 +103,10 @@ export class OpenApiDocument {
     };
     const description = info.description?.replace('{parts}\n', () => added.point);
     const head = { openapi: '3.1.1', info: { ...info, description } };
-    const found = SwaggerModule.createDocument(app, head, { operationIdFactory: handlerKey });
+    // A handler with several paths has an index behind the name of its method.
+    const operationIdFactory = (controller: string, method: string): string =>
+      `${controller}.${method.replace(/\[\d+\]$/, '')}`;
+    const found = SwaggerModule.createDocument(app, head, { operationIdFactory });
     const schemas = Object.fromEntries(
       Object.entries(found.components?.schemas ?? {}).map(([name, schema]) => [name, toJsonSchema({ ...schema })]),
     );
@@ -148,18 +151,43 @@ export class OpenApiDocument {
    */
   private describePaths(found: PathsObject, added: DocumentedPart): PathsObject {
     const paths: PathsObject = {};
-    for (const operation of findOperations(found, this.operations, added)) {
-      const { fullPath, method, operationId, described, traits } = operation;
+    const handlers = this.operationsByKey();
+    const used = new Set<string>();
+    for (const [fullPath, methods] of Object.entries(found)) {
       const isBelowBase = fullPath.startsWith(`${BASE_PATH}/`);
       const path = isBelowBase ? fullPath.slice(BASE_PATH.length) : fullPath;
-      const item = (paths[path] ??= isBelowBase ? {} : { servers: this.describeServers('') });
-      Object.assign(item, { [method]: describeOperation(operation) });
-      if (traits.deprecation && operationId === traits.name) {
-        const endpoint = `${method.toUpperCase()} ${path}`;
-        this.deprecations.push({ ...traits.deprecation, operationId, endpoint, summary: described.summary ?? '' });
+      for (const [method, described] of Object.entries(methods as Record<string, OperationObject>)) {
+        const operation = handlers.get(described.operationId ?? '');
+        if (!operation?.isListed) continue;
+        let operationId = operation.name;
+        // Further paths and versions of a handler get a number.
+        for (let number = 2; used.has(operationId); number++) operationId = `${operation.name}_${number}`;
+        used.add(operationId);
+        const item = (paths[path] ??= isBelowBase ? {} : { servers: this.describeServers('') });
+        const traits = { ...operation, ...added };
+        Object.assign(item, { [method]: describeOperation(method, { ...described, operationId }, traits) });
+        if (operation.deprecation && operationId === operation.name) {
+          const endpoint = `${method.toUpperCase()} ${path}`;
+          this.deprecations.push({ ...operation.deprecation, operationId, endpoint, summary: described.summary ?? '' });
+        }
       }
     }
     return paths;
+  }
+
+  /** All operations, by the operationId that @nestjs/swagger gets. */
+  private operationsByKey(): Map<string, Operation> {
+    const operations = new Map<string, Operation>();
+    for (const operation of [...this.operations.all.values()].flatMap((handlers) => [...handlers.values()])) {
+      const { key } = operation;
+      if (operations.has(key)) {
+        throw new Error(
+          `There are two handlers ${key}. Rename a controller, or give one a name with @ApiOperation({ operationId: '…' }).`,
+        );
+      }
+      operations.set(key, operation);
+    }
+    return operations;
   }
 }
 

@@ -7,8 +7,7 @@ import type {
 } from '@nestjs/swagger';
 import { IDEMPOTENCY_KEY_HEADER, KEY_PATTERN, MAX_FIELD_LENGTH } from '#idempotency';
 import { type Schema, toJsonSchema } from './json-schema.js';
-import type { FoundOperation } from './operations.js';
-import { describeResponses } from './responses.js';
+import { describeResponses, type Traits } from './responses.js';
 
 const STABILITY_LEVELS = { experimental: 'alpha', beta: 'beta' } as const;
 
@@ -30,9 +29,18 @@ const IDEMPOTENCY_KEY_PARAMETER: ParameterObject = {
 };
 
 /** Adds the platform's behaviour to an operation that @nestjs/swagger has found. JSON leaves its undefined members out. */
-export function describeOperation({ method, operationId, described: found, traits }: FoundOperation): OperationObject {
+export function describeOperation(method: string, found: OperationObject, traits: Traits): OperationObject {
   const { isPublic, scopes, deprecation, stability } = traits;
-  const { summary, description, tags, parameters: declared = [], requestBody, responses, ...others } = found;
+  const {
+    operationId,
+    summary,
+    description,
+    tags,
+    parameters: declared = [],
+    requestBody,
+    responses,
+    ...others
+  } = found;
   const parameters = [...(declared as ParameterObject[]), ...(traits.isIdempotent ? [IDEMPOTENCY_KEY_PARAMETER] : [])];
   const sunset = deprecation && isoDate(deprecation.sunset);
   const paragraphs = [

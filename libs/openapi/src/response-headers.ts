@@ -1,8 +1,8 @@
-import type { HeaderObject, HeadersObject, ReferenceObject } from '@nestjs/swagger';
+import type { HeaderObject, HeadersObject } from '@nestjs/swagger';
 
 /**
  * Header fields of responses, by their names in the document's components. The application provides examples for fields that
- * name its resources.
+ * name its resources. The schema is a string unless it is given.
  */
 export const RESPONSE_HEADERS = {
   'X-Request-Id': {
@@ -14,42 +14,35 @@ export const RESPONSE_HEADERS = {
   },
   'Cache-Control': {
     description: '`private, no-cache` with what may be stored and revalidated, `no-store` with everything else.',
-    schema: { type: 'string' },
     example: 'private, no-cache',
   },
   ETag: {
     description:
       'Weak entity tag of the body; send it as `If-None-Match` to get 304 while nothing has changed (RFC 9110).',
     required: true,
-    schema: { type: 'string' },
     example: 'W/"p2mYq0cT8mW3Zt7cU5Hn6y1b2aE"',
   },
   Vary: {
     description: 'The request header fields that the response depends on (RFC 9110).',
     required: true,
-    schema: { type: 'string' },
     example: 'Authorization',
   },
   'WWW-Authenticate': {
     description: 'The challenge: what is wrong with the API key, or which scope it lacks (RFC 6750).',
     required: true,
-    schema: { type: 'string' },
     example: 'Bearer realm="service"',
   },
   Accept: {
     description: 'The media type that a request body must have (RFC 9110).',
     required: true,
-    schema: { type: 'string' },
     example: 'application/json',
   },
   'Accept-Encoding': {
     description: 'The content coding that a request body must have, if it had another one (RFC 9110).',
-    schema: { type: 'string' },
     example: 'identity',
   },
   Allow: {
     description: 'With 405: the methods that the resource supports (RFC 9110).',
-    schema: { type: 'string' },
     example: 'GET, HEAD, OPTIONS, POST',
   },
   'Retry-After': {
@@ -65,13 +58,11 @@ export const RESPONSE_HEADERS = {
   },
   Sunset: {
     description: 'From when on the operation may be gone: an HTTP date (RFC 8594).',
-    schema: { type: 'string' },
     example: 'Thu, 05 Dec 2030 00:00:00 GMT',
   },
   Link: {
     description:
       'The operation to use instead (`successor-version`) and the page about the deprecation (RFC 8288, RFC 9745).',
-    schema: { type: 'string' },
   },
   Location: {
     description: 'The address of what was created (RFC 9110).',
@@ -86,7 +77,6 @@ export const RESPONSE_HEADERS = {
   },
   NextPage: {
     description: 'The next page, as `rel="next"` (RFC 8288). Absent on the last page.',
-    schema: { type: 'string' },
   },
   Stability: {
     description: 'How settled the operation is. Operations without it are stable.',
@@ -97,9 +87,5 @@ export const RESPONSE_HEADERS = {
 
 /** References to header fields, for `headers` of a response. */
 export function responseHeaders(...names: string[]): HeadersObject {
-  return Object.fromEntries(names.map((name) => [name, referenceTo(name)]));
-}
-
-function referenceTo(name: string): ReferenceObject {
-  return { $ref: `#/components/headers/${name}` };
+  return Object.fromEntries(names.map((name) => [name, { $ref: `#/components/headers/${name}` }]));
 }

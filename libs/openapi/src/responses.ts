@@ -35,10 +35,12 @@ import {
   UNSUPPORTED_MEDIA_TYPE,
   VALIDATION_FAILED,
 } from '#errors';
-import { removalMessage } from '#operations';
+import { type Operation, removalMessage } from '#operations';
 import type { DocumentedPart } from '#settings';
-import type { Traits } from './operations.js';
 import { responseHeaders } from './response-headers.js';
+
+/** What a handler declares, and what the parts add to its responses. */
+export type Traits = Operation & DocumentedPart;
 
 const KEY_ERRORS = [MISSING_API_KEY, INVALID_API_KEY, EXPIRED_API_KEY, REVOKED_API_KEY];
 
