@@ -91,6 +91,18 @@ describe('writeJson', () => {
     expect(reads).toBe(3);
   });
 
+  test('writes declared members in their order, and no others', () => {
+    class Pet {}
+    for (const name of ['id', 'name']) {
+      ApiProperty({ type: Object })(Pet.prototype, name);
+      ValidateBy({ name: DECLARED, validator: { validate: () => true } })(Pet.prototype, name);
+    }
+    const members = [{ id: 1, name: 'Rex' }, { name: 'Rex', id: 1 }, { id: 1, secret: 2, name: 'Rex' }, { secret: 2 }];
+    const pets = members.map((each) => Object.assign(new Pet(), each));
+    const written = '{"id":1,"name":"Rex"}';
+    expect(writeJson(pets)).toBe(`[${[written, written, written, '{}'].join()}]`);
+  });
+
   test('shared arrays keep their text, and may be shared or frozen before', () => {
     const items = shared(shared([{ id: 1n }]));
     expect(jsonTextOf(items, true)).toBe(jsonTextOf(items, true));
