@@ -14,8 +14,8 @@ export const LIBRARIES = {
   json: ['errors'],
   settings: ['runtime'],
   internals: ['runtime'],
-  'embedded-postgres': ['internals', 'runtime', 'settings'],
-  'nest-speed': ['internals', 'json'],
+  'embedded-postgres': ['runtime', 'settings'],
+  'nest-speed': ['internals'],
   operations: ['errors', 'internals', 'runtime', 'settings'],
   http: ['errors', 'internals', 'json', 'runtime', 'settings'],
   postgres: ['embedded-postgres', 'errors', 'internals', 'runtime', 'settings'],
@@ -143,12 +143,12 @@ const NO_ENVIRONMENT = ['process', 'node:process'].map((name) => ({
 const NO_PRIVATE_MEMBERS = {
   // Node documents these four for implementers of streams.
   selector: 'MemberExpression[property.name=/^_(?!(read|write|writev|destroy)$)/]',
-  message: 'Only libs/internals uses private members of dependencies.',
+  message: 'Only libs/internals and *.internals.ts use private members of dependencies.',
 };
 const DOCUMENTED_MODULES = {
   // One name that Nest documents, by its path: `petstore --help` would else load all of Nest. The package has entries.
   regex: '^(?!@nestjs/common/enums/version-type|petstore-service/)(@[^/]+/[^/]+|[^@./:]+)/',
-  message: 'Only libs/internals imports undocumented modules of dependencies.',
+  message: 'Only libs/internals and *.internals.ts import undocumented modules of dependencies.',
 };
 const AT_MOST_TWO_LEVELS_UP = { group: ['../../../*'], message: 'At most two levels up.' };
 const TYPEORM_AND_ENTITIES = {
@@ -236,7 +236,7 @@ export default tseslint.config(
   },
   {
     files: ['{src,libs}/**/*.ts'],
-    ignores: ['libs/{internals,nest-speed}/**', '**/*.spec.ts', 'libs/*/test/**'],
+    ignores: ['libs/{internals,nest-speed}/**', 'libs/**/*.internals.ts', '**/*.spec.ts', 'libs/*/test/**'],
     rules: {
       'no-restricted-syntax': ['error', NO_BARRELS, NO_PRIVATE_MEMBERS],
       'no-restricted-imports': [

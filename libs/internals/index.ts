@@ -15,5 +15,4 @@ export {
   transactionStatusOf,
   unansweredStatement,
 } from './src/pg.js';
-export { abandon, surfaceCrashes } from './src/pglite.js';
 export { type PostgresDriver, PostgresQueryRunner } from './src/typeorm-driver.js';

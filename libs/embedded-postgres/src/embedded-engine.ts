@@ -8,7 +8,7 @@ import { pathToFileURL } from 'node:url';
 import pg from 'pg';
 import { promisify } from 'node:util';
 import { StartupError } from '#runtime';
-import { abandon, surfaceCrashes } from '#internals';
+import { abandon, surfaceCrashes } from './pglite.internals.js';
 import { optional } from '#settings';
 import { clusterAdvice, isCluster, prepareCluster } from './cluster-files.js';
 import { type DirectoryLock, lockDirectory } from './directory-lock.js';
