@@ -65,14 +65,6 @@ export class Pet {
 
   @EnumProperty({ ...STATUS, description: 'Availability of the pet.' })
   status: PetStatus;
-
-  // `Object.assign` would take five times as long, for each pet of a page.
-  constructor({ id, name, categoryId, status }: Pet) {
-    this.id = id;
-    this.name = name;
-    this.categoryId = categoryId;
-    this.status = status;
-  }
 }
 
 /** The array of pets that listPets returns. */
@@ -94,5 +86,11 @@ export class ListPetsQuery {
 }
 
 export function toPet({ id, name, categoryId, status }: PetEntity): Pet {
-  return new Pet({ id: int64Of(id), name, categoryId: int64Of(categoryId), status });
+  const pet = new Pet();
+  // `Object.assign` would take five times as long, for each pet of a page.
+  pet.id = int64Of(id);
+  pet.name = name;
+  pet.categoryId = int64Of(categoryId);
+  pet.status = status;
+  return pet;
 }

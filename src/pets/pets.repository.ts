@@ -18,6 +18,7 @@ export class PetsRepository extends SharedRepository<PetEntity, Pet> {
 
   /** Stores a pet under a new id. Committed when the promise resolves. */
   async insert(newPet: NewPet, key?: IdempotencyKey): Promise<Pet> {
-    return new Pet({ ...newPet, id: await this.insertOnce(key, newPet) });
+    const id = await this.insertOnce(key, newPet);
+    return Object.assign(new Pet(), { id, ...newPet });
   }
 }

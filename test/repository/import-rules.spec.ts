@@ -48,8 +48,16 @@ const FORBIDDEN_IMPORTS: [file: string, imported: string, message: string][] = [
   ['src/orders/dto/order.dto.ts', '../../../src/app.module.js', 'At most two levels up'],
   ['src/pets/pets.service.ts', 'node:process', 'Only libs/settings reads it'],
   ['libs/json/src/json-scan.ts', './json-reader.js', 'Dependency cycle'],
-  ['src/pets/pets.service.ts', '@nestjs/core/internal', 'Only libs/internals and *.internals.ts import undocumented modules'],
-  ['libs/postgres/src/database.ts', 'pg/lib/utils.js', 'Only libs/internals and *.internals.ts import undocumented modules'],
+  [
+    'src/pets/pets.service.ts',
+    '@nestjs/core/internal',
+    'Only libs/internals and *.internals.ts import undocumented modules',
+  ],
+  [
+    'libs/postgres/src/database.ts',
+    'pg/lib/utils.js',
+    'Only libs/internals and *.internals.ts import undocumented modules',
+  ],
 ];
 
 /** A file, code that it must not contain, and words of the linter's message. */
@@ -63,8 +71,16 @@ const FORBIDDEN_CODE: [file: string, code: string, message: string][] = [
   ],
   ['libs/service/src/commands/terminal.ts', `export default 1;`, 'Prefer named exports'],
   ['src/main.ts', `export const { env } = process;`, 'Only libs/settings reads it'],
-  ['src/pets/pets.controller.ts', `export const a = (b: never) => b._c;`, 'Only libs/internals and *.internals.ts use private'],
-  ['libs/runtime/src/clock.ts', `export const a = (b: never) => b._c;`, 'Only libs/internals and *.internals.ts use private members'],
+  [
+    'src/pets/pets.controller.ts',
+    `export const a = (b: never) => b._c;`,
+    'Only libs/internals and *.internals.ts use private',
+  ],
+  [
+    'libs/runtime/src/clock.ts',
+    `export const a = (b: never) => b._c;`,
+    'Only libs/internals and *.internals.ts use private members',
+  ],
   ['libs/service/src/commands/terminal.ts', `console.log(1);`, 'Unexpected console statement'],
   [
     'src/pets/pets.controller.ts',

@@ -77,6 +77,7 @@ export class ApiKeyGuard implements CanActivate {
     context.clientId = key.client.id;
     let admitted: unknown;
     for (const step of this.steps) {
+      if (step.isForStreams && !operation.isStream) continue;
       admitted =
         admitted instanceof Promise
           ? admitted.then(() => step.admit(request, operation, key))

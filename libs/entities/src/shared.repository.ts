@@ -56,7 +56,7 @@ export class SharedRepository<Entity extends ObjectLiteral & { id: string }, Ite
   private readonly statements: EntityStatements<Entity>;
   private isShared: boolean | undefined;
   private readonly pages = new Map<number, Record<'small' | 'large', Batches<PageRequest, Page<Item>>>>();
-  private finds: Batches<bigint, Item | undefined> | undefined;
+  private finds: Batches<readonly [bigint], Item | undefined> | undefined;
   private readonly inserts = new Map<number, Inserts>();
 
   /** @throws StartupError when the entity has another primary key */
@@ -106,7 +106,7 @@ export class SharedRepository<Entity extends ObjectLiteral & { id: string }, Ite
 
   /** The row with this id, from the primary: a client must find the row it just created. */
   async find(id: bigint): Promise<Item | undefined> {
-    if (this.mayShare) return await (this.finds ??= this.batches(this.findAll(), FIND_LIMITS)).run(id);
+    if (this.mayShare) return await (this.finds ??= this.findsOf()).run([id]);
     const query = this.repository.createQueryBuilder('entity').comment(EXACT_COMMENT);
     const found = await query.where('entity.id = :id', { id }).getOne();
     return found === null ? undefined : this.toItem(found);
@@ -194,29 +194,24 @@ export class SharedRepository<Entity extends ObjectLiteral & { id: string }, Ite
     return { items: shared(items.map(this.toItem)), nextCursor };
   }
 
-  private findAll() {
-    const { one, many } = this.statements.find;
-    return async (ids: readonly bigint[]): Promise<readonly (Item | undefined)[]> => {
-      const rows = await (ids.length === 1
-        ? this.database.readPrimary(one, [ids[0]])
-        : this.database.readPrimary(many, [arrayOf(ids)]));
+  private findsOf(): Batches<readonly [bigint], Item | undefined> {
+    const itemsOf = (rows: readonly unknown[][], inputs: readonly (readonly [bigint])[]) => {
       const found = new Map(rows.map((row) => new this.statements.Entity(row)).map((entity) => [entity.id, entity]));
-      return ids.map((id) => {
+      return inputs.map(([id]) => {
         const entity = found.get(String(id));
         return entity && this.toItem(entity);
       });
     };
+    return this.database.share('readPrimary', this.statements.find, itemsOf, FIND_LIMITS);
   }
 
   private insertsOf({ columns }: Given): Inserts {
-    const { one, many, once } = this.statements.inserts(columns);
-    const insertAll = async (rows: readonly (readonly unknown[])[]): Promise<bigint[]> => {
-      const inserted = await (rows.length === 1
-        ? this.database.write<[id: string]>(one, [...(rows[0] as readonly unknown[])])
-        : this.database.write<[id: string]>(many, columnsOf(rows)));
-      return inserted.map(([id]) => int64Of(id));
+    const { once, ...statements } = this.statements.inserts(columns);
+    const idsOf = (rows: readonly [id: string][]) => rows.map(([id]) => int64Of(id));
+    return {
+      plain: this.database.share('write', statements, idsOf, INSERT_LIMITS),
+      once: this.idempotency.inserts(once),
     };
-    return { plain: this.batches(insertAll, INSERT_LIMITS), once: this.idempotency.inserts(once) };
   }
 }
 

@@ -25,7 +25,7 @@ export function parseInt64(text: string): bigint | undefined {
 /**
  * The value of a bigint column, of its text as PostgreSQL and TypeORM return it.
  *
- * @example new Visit({ id: int64Of(row.id), reason: row.reason })
+ * @example visit.id = int64Of(row.id);
  */
 export function int64Of(text: string): bigint {
   // A number of 15 characters is exact, and `BigInt` takes half the time for it.

@@ -60,11 +60,6 @@ const declarations = new WeakMap<object, Declaration | null>();
 /** The name of the rule of class-validator at a member of a class that declares its members. */
 export const DECLARED = 'checkedProperty';
 
-/** Whether an object is an instance of a class that declares its members. */
-export function isDeclared(object: object): boolean {
-  return declarationOf(object) !== null;
-}
-
 function declarationOf(object: object): Declaration | null {
   const prototype = Object.getPrototypeOf(object) as object | null;
   if (prototype === Object.prototype || prototype === null) return null;

@@ -8,6 +8,7 @@ import {
   type INestApplication,
   type NestInterceptor,
   type PipeTransform,
+  StreamableFile,
 } from '@nestjs/common';
 import type { RouteParamtypes } from '@nestjs/common/internal';
 import type { ContextUtils, GuardsConsumer } from '@nestjs/core/internal';
@@ -28,7 +29,6 @@ import {
   takeUntil,
   tap,
 } from 'rxjs';
-import { isDeclared } from '#json';
 import { DirectInterceptor, logOtherInternals } from '#internals';
 import { differenceOfNest, importNestInternals, type NestInternals } from './nest-internals.js';
 
@@ -49,6 +49,7 @@ interface PrivateMembers {
   isResponseHandled(instance: object, methodName: string, params: ParamProperties[]): boolean;
   fromClientDisconnect(request: unknown, response: unknown): Observable<unknown>;
   trackHandlerStream(emitted: unknown, streams: unknown[]): void;
+  pickStreamingBody(result: unknown, streams: unknown[]): unknown;
 }
 
 /** Finds the guards, interceptors or pipes of a handler: global ones, those of its controller, and its own. */
@@ -121,6 +122,11 @@ function createHandlerCallsClass(nest: NestInternals): typeof RouterExecutionCon
       const sendByNest = handler.fnHandleResponse as SendAnswer;
       const controller = instance.constructor as never;
 
+      /** Whether Nest would hand a result to the adapter and need not release anything if that fails. */
+      const isValue = (result: unknown): boolean =>
+        !isObservable(result) &&
+        !(result instanceof StreamableFile) &&
+        router.pickStreamingBody(result, []) === undefined;
       const handle = (message: Message): unknown => {
         const values = valuesOf(args, message, markRejectedByPipes);
         return Array.isArray(values)
@@ -164,7 +170,7 @@ function createHandlerCallsClass(nest: NestInternals): typeof RouterExecutionCon
           watch?.unsubscribe();
         }
         if (isGone) [result, ...streams].forEach(destroyUnsentBody);
-        else if (streams.length === 0 && (Array.isArray(result) || isValue(result)))
+        else if (streams.length === 0 && isValue(result))
           // Awaited only if the response waits for its turn.
           await applicationRef.reply(response, result);
         else await sendByNest(of(result), response, request, NEVER, streams);
@@ -193,7 +199,7 @@ function createHandlerCallsClass(nest: NestInternals): typeof RouterExecutionCon
         if (isObservable(result) && after.length > 0) result = await lastValueFrom(result);
         for (const interceptor of after) result = interceptor.after(result, context);
         // A promise if the response waits for its turn.
-        if (Array.isArray(result) || isValue(result)) return applicationRef.reply(response, result) as undefined;
+        if (isValue(result)) return applicationRef.reply(response, result) as undefined;
         await sendByNest(result, response, request);
       };
     }
@@ -286,12 +292,6 @@ function intercepted(
       .catch((error: unknown) => subscriber.error(error));
     return subscription;
   });
-}
-
-/** Whether Nest would send a result as it is: not an observable, a stream, a file or a web `Response`. */
-function isValue(result: unknown): boolean {
-  if (typeof result !== 'object' || result === null || isDeclared(result)) return true;
-  return Object.getPrototypeOf(result) === Object.prototype && !(Symbol.asyncIterator in result);
 }
 
 /**

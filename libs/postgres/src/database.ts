@@ -6,6 +6,7 @@ import { StartupError } from '#runtime';
 import { transactionStatusOf } from '#internals';
 import { Config } from '#settings';
 import { answerTimeoutMs, directly, type PostgresConfig } from './connection-settings.js';
+import { Batches, type BatchLimits } from './batches.js';
 import { asUnavailable } from './connections/connection-errors.js';
 import { breakOnSilence } from './connections/breaker.js';
 import { type ServicePool, StatementRunner } from './connections/service-pool.js';
@@ -123,6 +124,26 @@ export class Database implements OnModuleInit {
   /** Runs a statement that changes data, on the primary. The change is committed when the promise resolves. */
   write<Row extends unknown[]>(statement: Statement, values: unknown[]): Promise<Row[]> {
     return this.statements.run(statement, values, true);
+  }
+
+  /**
+   * @internal Batches of one statement: `one` gets the values of an input, `many` an array of each value.
+   *
+   * @param outputsOf the outputs in the order of the inputs
+   */
+  share<Input extends readonly unknown[], Row extends unknown[], Output>(
+    run: 'readPrimary' | 'write',
+    { one, many }: Readonly<Record<'one' | 'many', Statement>>,
+    outputsOf: (rows: readonly Row[], inputs: readonly Input[]) => readonly Output[],
+    limits: Omit<BatchLimits, 'waitMs'>,
+  ): Batches<Input, Output> {
+    const execute = async (inputs: readonly Input[]): Promise<readonly Output[]> => {
+      const columns = (inputs[0] as Input).map((value, column) =>
+        inputs.length === 1 ? value : inputs.map((input) => input[column]),
+      );
+      return outputsOf(await this[run]<Row>(inputs.length === 1 ? one : many, columns), inputs);
+    };
+    return new Batches(execute, { ...limits, waitMs: this.acquireTimeoutMs });
   }
 
   /**

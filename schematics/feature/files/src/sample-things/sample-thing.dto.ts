@@ -17,11 +17,6 @@ export class NewSampleThing {
 export class SampleThing extends NewSampleThing {
   @Int64Property(ID)
   id: bigint;
-
-  constructor(given: SampleThing) {
-    super();
-    Object.assign(this, given);
-  }
 }
 
 /** Query of listSampleThings. */
@@ -34,5 +29,5 @@ export class ListSampleThingsQuery {
 }
 
 export function toSampleThing({ id, name }: SampleThingEntity): SampleThing {
-  return new SampleThing({ id: int64Of(id), name });
+  return Object.assign(new SampleThing(), { id: int64Of(id), name });
 }

@@ -18,7 +18,8 @@ export class SampleThingsRepository extends SharedRepository<SampleThingEntity, 
    * @throws ApiError IDEMPOTENCY_KEY_REUSED
    */
   async insert(newSampleThing: NewSampleThing, key?: IdempotencyKey): Promise<SampleThing> {
-    return new SampleThing({ ...newSampleThing, id: await this.insertOnce(key, newSampleThing) });
+    const id = await this.insertOnce(key, newSampleThing);
+    return Object.assign(new SampleThing(), { ...newSampleThing, id });
   }
 
   /** Whether there was a row to delete. */
