@@ -35,14 +35,6 @@ async function withKeys<Result>(
 /** Adds `keys create|list|show|rotate|revoke`. */
 export function addKeyCommands(program: Command, context: CommandContext): void {
   const keys = program.command('keys').description('create, list, rotate and revoke API keys');
-  addCreate(keys, context);
-  addList(keys, context);
-  addShow(keys, context);
-  addRotate(keys, context);
-  addRevoke(keys, context);
-}
-
-function addCreate(keys: Command, context: CommandContext): void {
   keys
     .command('create')
     .description('create an API key for a client; its secret is printed only once')
@@ -65,6 +57,52 @@ function addCreate(keys: Command, context: CommandContext): void {
         await hand(context, options, apiKeys, created);
       });
     });
+  keys
+    .command('list')
+    .description('list API keys, sorted by client')
+    .option('--client <name>', 'only keys of this client')
+    .option('--json', 'print JSON')
+    .action(async ({ client, json }: { client?: string; json?: boolean }) => {
+      const list = await withKeys(context, (apiKeys) => apiKeys.list({ client }));
+      const whose = client === undefined ? '' : ` of a client '${printable(client)}'`;
+      const none = `No API key${whose}. Make one: ${context.application.product.command} keys create --client my-app`;
+      context.print(resultText(json, list.map(describe), list.length === 0 ? none : keyTable(list)));
+    });
+  keys
+    .command('show')
+    .description('show all members of an API key')
+    .argument('<key>', KEY_ARGUMENT)
+    .option('--json', 'print JSON')
+    .action(async (argument: string, { json }: { json?: boolean }) => {
+      const key = await withKeys(context, (apiKeys) => findKey(context, apiKeys, argument));
+      context.print(resultText(json, describe(key), details(key)));
+    });
+  keys
+    .command('rotate')
+    .description('create a key that replaces another; the old key expires after the overlap')
+    .argument('<key>', KEY_ARGUMENT)
+    .option('--overlap <duration>', 'how long both keys are valid (default: 24h)', durationArgument)
+    .option('--quiet', 'print only the new secret')
+    .option('--json', 'print JSON')
+    .action(async (argument: string, options: { overlap?: number } & Output) => {
+      await withKeys(context, async (apiKeys) => {
+        const old = await findKey(context, apiKeys, argument);
+        await hand(context, options, apiKeys, await apiKeys.rotate(String(old.id), options.overlap), old);
+      });
+    });
+  keys
+    .command('revoke')
+    .description('refuse an API key from this moment on')
+    .argument('<key>', KEY_ARGUMENT)
+    .option('--reason <text>', 'why; shown by keys show')
+    .option('--json', 'print JSON')
+    .action(async (argument: string, options: { reason?: string; json?: boolean }) => {
+      const key = await withKeys(context, async (apiKeys) => {
+        const { id } = await findKey(context, apiKeys, argument);
+        return apiKeys.revoke(String(id), options.reason);
+      });
+      context.print(resultText(options.json, describe(key), details(key)));
+    });
 }
 
 /** @throws StartupError for a scope that no operation needs */
@@ -80,64 +118,6 @@ async function checkScopes(context: CommandContext, scopes: readonly string[]): 
   throw new StartupError(
     `No operation needs the scope '${unknown}'. ${advice} No key was created. Add --force if a module checks it itself.`,
   );
-}
-
-function addList(keys: Command, context: CommandContext): void {
-  keys
-    .command('list')
-    .description('list API keys, sorted by client')
-    .option('--client <name>', 'only keys of this client')
-    .option('--json', 'print JSON')
-    .action(async ({ client, json }: { client?: string; json?: boolean }) => {
-      const list = await withKeys(context, (apiKeys) => apiKeys.list({ client }));
-      const whose = client === undefined ? '' : ` of a client '${printable(client)}'`;
-      const none = `No API key${whose}. Make one: ${context.application.product.command} keys create --client my-app`;
-      context.print(resultText(json, list.map(describe), list.length === 0 ? none : keyTable(list)));
-    });
-}
-
-function addShow(keys: Command, context: CommandContext): void {
-  keys
-    .command('show')
-    .description('show all members of an API key')
-    .argument('<key>', KEY_ARGUMENT)
-    .option('--json', 'print JSON')
-    .action(async (argument: string, { json }: { json?: boolean }) => {
-      const key = await withKeys(context, (apiKeys) => findKey(context, apiKeys, argument));
-      context.print(resultText(json, describe(key), details(key)));
-    });
-}
-
-function addRotate(keys: Command, context: CommandContext): void {
-  keys
-    .command('rotate')
-    .description('create a key that replaces another; the old key expires after the overlap')
-    .argument('<key>', KEY_ARGUMENT)
-    .option('--overlap <duration>', 'how long both keys are valid (default: 24h)', durationArgument)
-    .option('--quiet', 'print only the new secret')
-    .option('--json', 'print JSON')
-    .action(async (argument: string, options: { overlap?: number } & Output) => {
-      await withKeys(context, async (apiKeys) => {
-        const old = await findKey(context, apiKeys, argument);
-        await hand(context, options, apiKeys, await apiKeys.rotate(String(old.id), options.overlap), old);
-      });
-    });
-}
-
-function addRevoke(keys: Command, context: CommandContext): void {
-  keys
-    .command('revoke')
-    .description('refuse an API key from this moment on')
-    .argument('<key>', KEY_ARGUMENT)
-    .option('--reason <text>', 'why; shown by keys show')
-    .option('--json', 'print JSON')
-    .action(async (argument: string, options: { reason?: string; json?: boolean }) => {
-      const key = await withKeys(context, async (apiKeys) => {
-        const { id } = await findKey(context, apiKeys, argument);
-        return apiKeys.revoke(String(id), options.reason);
-      });
-      context.print(resultText(options.json, describe(key), details(key)));
-    });
 }
 
 /** The key that an argument names. Says so if not all of the argument could be compared. */
