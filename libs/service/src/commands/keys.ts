@@ -132,42 +132,33 @@ async function findKey(context: CommandContext, apiKeys: ApiKeysService, argumen
 }
 
 /**
- * Prints a new key. If nobody can see its secret, the key is revoked, and a key that it replaces is as before.
+ * Prints a new key with its secret; no other function prints a secret. If nobody can see it, the key is revoked, and a key that
+ * it replaces is as before.
  *
  * @param old the key that it replaces, as it was before
  * @throws StartupError when the secret could not be printed
  */
 async function hand(
   context: CommandContext,
-  output: Output,
+  { quiet, json }: Output,
   apiKeys: ApiKeysService,
-  issued: IssuedApiKey & { predecessor?: StoredApiKey },
+  { key, secret, predecessor }: IssuedApiKey & { predecessor?: StoredApiKey },
   old?: StoredApiKey,
 ): Promise<void> {
-  printSecret(context, output, issued);
-  try {
-    await context.printed();
-  } catch (error) {
-    const { id } = issued.key;
-    const what = `${(error as Error).message} Nobody has seen the secret of the new API key ${id}`;
-    await apiKeys.withdraw(issued.key, old).catch((cause: unknown) => {
-      const why = (cause as Error).message;
-      throw new StartupError(`${what}, and it could not be revoked (${why}): revoke it with 'keys revoke ${id}'.`);
-    });
-    throw new StartupError(`${what}: it is revoked${old === undefined ? '' : `, and API key ${old.id} is as before`}.`);
-  }
-}
-
-/** Prints a new key with its secret; no other function prints a secret. */
-function printSecret(
-  context: CommandContext,
-  { quiet, json }: Output,
-  { key, secret, predecessor }: { key: StoredApiKey; secret: string; predecessor?: StoredApiKey },
-): void {
   const value = { ...describe(key), secret, predecessor: predecessor && describe(predecessor) };
   const keys = keyTable(predecessor ? [predecessor, key] : [key]);
   const advice = 'Store it now: only its hash is kept, and it is never shown again.';
   context.print(resultText(json, value, quiet ? secret : `${secret}\n\n${advice}\n\n${keys}`));
+  try {
+    await context.printed();
+  } catch (error) {
+    const what = `${(error as Error).message} Nobody has seen the secret of the new API key ${key.id}`;
+    await apiKeys.withdraw(key, old).catch((cause: unknown) => {
+      const why = (cause as Error).message;
+      throw new StartupError(`${what}, and it could not be revoked (${why}): revoke it with 'keys revoke ${key.id}'.`);
+    });
+    throw new StartupError(`${what}: it is revoked${old === undefined ? '' : `, and API key ${old.id} is as before`}.`);
+  }
 }
 
 /** A key for people and programs, without the object of its client. */
