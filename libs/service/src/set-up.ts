@@ -30,7 +30,15 @@ export function setUpApplication(app: INestApplication): void {
   if (fastPaths) callHandlersDirectly(app);
   refuseUnprotectedHandlers(app);
   app.get(OpenApiDocument).describe(app);
-  forbidAddressChanges(app);
+  // The document is made, so no call in `setUp` of a project may change paths any more.
+  for (const name of ['enableVersioning', 'setGlobalPrefix'] as const) {
+    app[name] = () => {
+      throw new StartupError(
+        `setUp must not call app.${name}: it would change the addresses of the API, health checks and pages. In your own ` +
+          "modules use @Version('2') for /v2, and @Controller('…') or RouterModule for a prefix.",
+      );
+    };
+  }
   if (corsOrigins.length > 0) {
     app.enableCors({
       origin: corsOrigins,
@@ -41,20 +49,5 @@ export function setUpApplication(app: INestApplication): void {
       exposedHeaders: '*',
       maxAge: CORS_MAX_AGE,
     });
-  }
-}
-
-/**
- * The document is made, so paths must not change any more: from now on `enableVersioning` and `setGlobalPrefix`, which a
- * project may call in `setUp`, throw a StartupError.
- */
-function forbidAddressChanges(app: INestApplication): void {
-  for (const name of ['enableVersioning', 'setGlobalPrefix'] as const) {
-    app[name] = () => {
-      throw new StartupError(
-        `setUp must not call app.${name}: it would change the addresses of the API, health checks and pages. In your own ` +
-          "modules use @Version('2') for /v2, and @Controller('…') or RouterModule for a prefix.",
-      );
-    };
   }
 }
