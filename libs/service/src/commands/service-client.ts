@@ -63,11 +63,8 @@ export async function runInsteadInService(
     }
   }
   const { hasDatabase } = await import('#embedded-postgres');
-  if (!(await hasDatabase(dataDir))) allowNewDatabase(context, resolve(dataDir), command);
-}
-
-/** @throws StartupError unless the command may make a database */
-function allowNewDatabase(context: CommandContext, directory: string, command: Command): void {
+  if (await hasDatabase(dataDir)) return;
+  const directory = resolve(dataDir);
   const { newDatabase, dryRun } = command.opts<{ newDatabase?: boolean; dryRun?: boolean }>();
   if (newDatabase || (MAKES_DATABASE.has(command.name()) && !dryRun)) {
     context.tell(`Making a new database in DATA_DIR '${directory}'.\n`);
@@ -76,7 +73,7 @@ function allowNewDatabase(context: CommandContext, directory: string, command: C
   const hasOption = command.options.some(({ long }) => long === '--new-database');
   throw new StartupError(
     `DATA_DIR '${directory}' has no database, and none was made. Run this in the directory of the service, or set DATA_DIR ` +
-      `or DATABASE_URL as there. ${hasOption ? '--new-database makes a new one' : `'${context.application.product.command} migrate' makes a new one`}.`,
+      `or DATABASE_URL as there. ${hasOption ? '--new-database makes a new one' : `'${application.product.command} migrate' makes a new one`}.`,
   );
 }
 
