@@ -28,22 +28,20 @@ export function addDeprecationCommand(program: Command, context: CommandContext)
       const { sunset, endpoint } = deprecationOf(await context.document(), operation);
       const now = Date.now();
       const [from, to] = [isoDay(now - (days - 1) * DAY_MS), isoDay(now)];
-      // The first day with usage of any operation; null without usage.
       const { KeyUsage } = await import('./key-usage.js');
-      const { countedSince, usage } = await context.with(
+      const { countedSince, clients } = await context.with(
         KeyUsage,
         ({ database, clock }) => new KeyUsage(database, clock),
         async (keyUsage) => ({
           countedSince: await keyUsage.firstDay(),
-          usage: await keyUsage.sumByClient(operation, to, days),
+          clients: await keyUsage.sumByClient(operation, to, days),
         }),
       );
-      const safeToRemove = usage.size === 0 && countedSince !== null && countedSince <= from;
-      const clients = [...usage].map(([client, summary]) => ({ client, ...summary }));
+      const safeToRemove = clients.length === 0 && countedSince !== null && countedSince <= from;
       const report = { operation, endpoint, from, to, countedSince, sunset, clients, safeToRemove };
-      const callers = usage.size === 0 ? 'No client has called it.' : usageTable(usage);
-      const reason =
-        usage.size > 0 ? `clients that call it: ${usage.size}` : `usage is known only from ${countedSince ?? to} on`;
+      const callers = clients.length === 0 ? 'No client has called it.' : usageTable(clients);
+      const known = `usage is known only from ${countedSince ?? to} on`;
+      const reason = clients.length > 0 ? `clients that call it: ${clients.length}` : known;
       const verdict = safeToRemove ? 'safe to remove' : `not safe to remove: ${reason}`;
       const heading = `${operation} (${endpoint}), ${from} to ${to}. Sunset: ${isoDay(sunset.getTime())}.`;
       context.print(resultText(json, report, `${heading}\n\n${callers}\n\nVerdict: ${verdict}.`));
@@ -65,9 +63,9 @@ function isoDay(time: number): string {
   return new Date(time).toISOString().slice(0, 10);
 }
 
-function usageTable(usage: ReadonlyMap<string, UsageSummary>): string {
-  const rows = [...usage].map(([name, { calls, lastCallAt, lastUserAgent }]) => [
-    printable(name),
+function usageTable(usage: readonly UsageSummary[]): string {
+  const rows = usage.map(({ client, calls, lastCallAt, lastUserAgent }) => [
+    printable(client),
     calls.toString(),
     timeCell(lastCallAt),
     printable(lastUserAgent ?? '-'),

@@ -31,8 +31,9 @@ export interface UsageRecord {
   userAgent: string | undefined;
 }
 
-/** Sum of calls, with the time and user agent of the last call. */
+/** Sum of the calls of a client, with the time and user agent of the last call. */
 export interface UsageSummary {
+  readonly client: string;
   readonly calls: bigint;
   readonly lastCallAt: Date;
   readonly lastUserAgent: string | null;
@@ -44,7 +45,7 @@ const REMOVAL_SIZE = 1_000;
 /** Longest stored `User-Agent` in characters; a longer one is cut. */
 const MAX_USER_AGENT_LENGTH = 200;
 
-type Row = [name: string, calls: string, lastCallAt: string, lastUserAgent: string | null];
+type Row = [client: string, calls: string, lastCallAt: string, lastUserAgent: string | null];
 
 // Several instances update the same rows. The statement locks its rows in the order of their key, so two instances
 // cannot deadlock. Usage of a deleted key is dropped.
@@ -175,15 +176,12 @@ export class KeyUsage implements RequestStep, OnApplicationBootstrap, OnApplicat
     ]);
   }
 
-  /** Sums of the last `days` days, `today` included, by name of the client; most calls first. */
-  async sumByClient(operation: string, today: string, days: number): Promise<Map<string, UsageSummary>> {
+  /** Sums of the last `days` days, `today` included, most calls first. */
+  async sumByClient(operation: string, today: string, days: number): Promise<UsageSummary[]> {
     const rows = await this.database.readPrimary<Row>(SUM_BY_CLIENT, [operation, today, days]);
-    return new Map(
-      rows.map(([name, calls, lastCallAt, lastUserAgent]) => [
-        name,
-        { calls: BigInt(calls), lastCallAt: timeOf(lastCallAt), lastUserAgent },
-      ]),
-    );
+    return rows.map(([client, calls, lastCallAt, lastUserAgent]) => {
+      return { client, calls: BigInt(calls), lastCallAt: timeOf(lastCallAt), lastUserAgent };
+    });
   }
 
   async deleteBefore(day: string): Promise<number> {
