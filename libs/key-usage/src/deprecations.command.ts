@@ -26,9 +26,9 @@ export function addDeprecationCommand(program: Command, context: CommandContext)
     .option('--json', 'print JSON')
     .action(async (operation: string, { days, json }: { days: number; json?: boolean }) => {
       const { sunset, endpoint } = deprecationOf(await context.document(), operation);
+      const { isoDay, KeyUsage } = await import('./key-usage.js');
       const now = Date.now();
       const [from, to] = [isoDay(now - (days - 1) * DAY_MS), isoDay(now)];
-      const { KeyUsage } = await import('./key-usage.js');
       const { countedSince, clients } = await context.with(
         KeyUsage,
         ({ database, clock }) => new KeyUsage(database, clock),
@@ -57,10 +57,6 @@ function deprecationOf(document: OpenApiDocument, operation: string): Deprecated
     throw new StartupError(`'${operation}' is no deprecated operation; deprecated are: ${known}`);
   }
   return found;
-}
-
-function isoDay(time: number): string {
-  return new Date(time).toISOString().slice(0, 10);
 }
 
 function usageTable(usage: readonly UsageSummary[]): string {

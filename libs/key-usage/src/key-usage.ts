@@ -17,7 +17,7 @@ const MAX_COUNTERS_PER_STATEMENT = 1_000;
  */
 const MAX_COUNTERS = 50_000;
 
-const DAY_MS = 86_400_000;
+export const DAY_MS = 86_400_000;
 
 /** Calls of one operation with one key on one day. */
 export interface UsageRecord {
@@ -169,7 +169,7 @@ export class KeyUsage implements RequestStep, OnApplicationBootstrap, OnApplicat
     await this.database.write(ADD, [
       records.map(({ keyId }) => keyId),
       records.map(({ operation }) => operation),
-      records.map(({ day }) => isoDay(day)),
+      records.map(({ day }) => isoDay(day * DAY_MS)),
       records.map(({ calls }) => calls),
       records.map(({ lastCallAt }) => new Date(lastCallAt)),
       records.map(({ userAgent }) => userAgent?.slice(0, MAX_USER_AGENT_LENGTH) ?? null),
@@ -191,13 +191,12 @@ export class KeyUsage implements RequestStep, OnApplicationBootstrap, OnApplicat
 
   /** The first day with usage of any operation; null without usage. */
   async firstDay(): Promise<string | null> {
-    const [row] = await this.database.readPrimary<[string | null]>(FIRST_DAY, []);
-    const [day] = row as [string | null];
-    return day === null ? null : isoDay(Number(day));
+    const [[day]] = (await this.database.readPrimary(FIRST_DAY, [])) as [[string | null]];
+    return day === null ? null : isoDay(Number(day) * DAY_MS);
   }
 }
 
-/** The date of a number of days since 1970-01-01. */
-function isoDay(day: number): string {
-  return new Date(day * DAY_MS).toISOString().slice(0, 10);
+/** The day of a time in UTC, as `2027-03-01`. */
+export function isoDay(time: number): string {
+  return new Date(time).toISOString().slice(0, 10);
 }
