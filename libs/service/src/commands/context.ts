@@ -74,7 +74,7 @@ export interface CommandContext {
 /** Runs commands in this process, which opens the database itself. Nest and TypeORM are loaded on demand. */
 export class OwnContext implements CommandContext {
   exitCode = 0;
-  private lastPrint: Promise<void> = Promise.resolve();
+  private lastPrint: Promise<undefined> = Promise.resolve(undefined);
   private line: Promise<string> | undefined;
 
   constructor(
@@ -100,10 +100,7 @@ export class OwnContext implements CommandContext {
 
   /** Why a result could not be printed; undefined if it was printed, or its reader, such as `head`, needs no more. */
   async printFailure(): Promise<StartupError | undefined> {
-    const error = await this.lastPrint.then(
-      () => undefined,
-      (failure: StartupError) => failure,
-    );
+    const error = await this.lastPrint.catch((failure: StartupError) => failure);
     return (error?.cause as NodeJS.ErrnoException | undefined)?.code === 'EPIPE' ? undefined : error;
   }
 

@@ -49,12 +49,9 @@ export async function runInsteadInService(
   if (['keys', ...added.flatMap(({ inService = [] }) => inService)].includes(words[0] as string)) {
     const line = words[0] === 'keys' && command.args.includes('-') ? await context.readLine(KEY_HINT) : undefined;
     const decoder = new TextDecoder();
-    const print = async (bytes: Buffer): Promise<string | undefined> => {
+    const print = (bytes: Buffer): Promise<string | void> => {
       context.print(decoder.decode(bytes, { stream: true }));
-      return context.printed().then(
-        () => undefined,
-        (error: Error) => error.message,
-      );
+      return context.printed().catch((error: Error) => error.message);
     };
     const end = await runInService(dataDir, { words, line }, print);
     if (end !== undefined) {
@@ -99,8 +96,7 @@ export async function runInService(
     // A process that serves no commands hangs up.
     if (!isClosed(socket)) {
       const path = `/${encodeURIComponent(JSON.stringify(command))}`;
-      const options = { createConnection: () => socket, method: 'POST', path, maxHeaderSize: MAX_HEADER_BYTES };
-      const sent = request(options);
+      const sent = request({ createConnection: () => socket, method: 'POST', path, maxHeaderSize: MAX_HEADER_BYTES });
       sent.flushHeaders();
       const answer = once(sent, 'response') as Promise<IncomingMessage[]>;
       const [response] = await answer.catch(() => []);
