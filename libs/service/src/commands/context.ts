@@ -3,7 +3,7 @@ import type { Command } from 'commander';
 import type { DataSource } from 'typeorm';
 import type { OpenApiDocument } from '#openapi';
 import type { Database } from '#postgres';
-import { type Clock, printableLines, type StartupError } from '#runtime';
+import { Clock, printableLines, type StartupError } from '#runtime';
 import type { CoreConfig } from '../core-settings.js';
 import { migrationsOf, type ServiceDefinition } from '../definition.js';
 import { readConfig } from '../settings.js';
@@ -122,7 +122,6 @@ export class OwnContext implements CommandContext {
     work: (service: Service) => Promise<Result>,
   ): Promise<Result> {
     const { Database } = await import('#postgres');
-    const { Clock } = await import('#runtime');
     const config = await this.config();
     return this.withDatabase('current', (dataSource) =>
       work(make({ database: new Database(dataSource, config), clock: new Clock() })),
