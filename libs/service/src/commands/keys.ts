@@ -3,8 +3,7 @@ import type { ApiKeysService, IssuedApiKey, StoredApiKey } from '#api-keys';
 import { printable, StartupError } from '#runtime';
 import { nearestName } from '#settings';
 import type { CommandContext, OpenedDatabase } from './context.js';
-import { dayCell, durationArgument, NEW_DATABASE, resultText, timeCell } from './terminal.js';
-import { table } from './text-table.js';
+import { dayCell, durationArgument, NEW_DATABASE, resultText, table, timeCell } from './terminal.js';
 
 /** The argument that means a line of standard input: a key in it gets into no shell history and no list of processes. */
 const STANDARD_INPUT = '-';
