@@ -48,12 +48,8 @@ export function addKeyCommands(program: Command, context: CommandContext): void 
       const scopes = options.scopes?.split(',').map((scope) => scope.trim());
       if (scopes !== undefined && !options.force) await checkScopes(context, scopes);
       await withKeys(context, async (apiKeys) => {
-        const created = await apiKeys.create({
-          client: options.client,
-          scopes,
-          expiresAt: options.expires === undefined ? undefined : new Date(Date.now() + options.expires),
-        });
-        await hand(context, options, apiKeys, created);
+        const expiresAt = options.expires === undefined ? undefined : new Date(Date.now() + options.expires);
+        await hand(context, options, apiKeys, await apiKeys.create({ client: options.client, scopes, expiresAt }));
       });
     });
   keys
