@@ -18,9 +18,6 @@ export const APPLICATION_OPTIONS: NestApplicationOptions = {
   abortOnError: false,
 };
 
-/** How long browsers may cache the response to a preflight request, in s. */
-const CORS_MAX_AGE = 3600;
-
 /** Configures the Nest application before it listens, in `startService` and in every test. */
 export function setUpApplication(app: INestApplication): void {
   const { corsOrigins, fastPaths } = app.get<CoreConfig>(Config);
@@ -47,7 +44,8 @@ export function setUpApplication(app: INestApplication): void {
       methods: [],
       // Browsers may send any header field, and scripts read all: no response depends on cookies.
       exposedHeaders: '*',
-      maxAge: CORS_MAX_AGE,
+      // How long browsers may cache the response to a preflight request, in s.
+      maxAge: 3600,
     });
   }
 }
