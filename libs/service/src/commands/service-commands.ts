@@ -24,7 +24,7 @@ const CONFIRMATION_TIMEOUT_MS = 60_000;
 
 /** Runs commands for `runInService` of other processes of the same user, on the embedded database, until `close`. */
 export class ServiceCommands {
-  private readonly engine: ServiceDataSource['engine'];
+  private readonly engine = this.app.get<ServiceDataSource>(DataSource).engine;
   private readonly running = new Set<Promise<void>>();
   private readonly stopping = new AbortController();
 
@@ -32,7 +32,6 @@ export class ServiceCommands {
     private readonly app: INestApplication,
     private readonly definition: ServiceDefinition,
   ) {
-    this.engine = app.get<ServiceDataSource>(DataSource).engine;
     // The body of a request, its confirmations, ends with the command.
     const server = createServer({ requestTimeout: 0, maxHeaderSize: MAX_HEADER_BYTES }, (request, response) => {
       const run = this.run(request, response)
