@@ -83,8 +83,7 @@ export class OwnContext implements CommandContext {
   ) {}
 
   print(text: string): void {
-    const all = Promise.all([this.lastPrint, write(process.stdout, printableLines(text))]);
-    this.lastPrint = all.then(() => undefined);
+    this.lastPrint = Promise.all([this.lastPrint, write(process.stdout, printableLines(text))]).then(() => undefined);
     // `printed` or `printFailure` reports the error.
     this.lastPrint.catch(() => undefined);
   }
