@@ -13,5 +13,4 @@ export { createApplication, type ServiceOptions, startService } from './src/star
 export { runCommands } from './src/commands/program.js';
 export type { CommandContext, Commands } from './src/commands/context.js';
 export { runInService } from './src/commands/service-client.js';
-export { integerArgument, NEW_DATABASE, resultText, showProgress, timeCell } from './src/commands/terminal.js';
-export { table } from './src/commands/text-table.js';
+export { integerArgument, NEW_DATABASE, resultText, showProgress, table, timeCell } from './src/commands/terminal.js';

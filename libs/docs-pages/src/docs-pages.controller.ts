@@ -86,8 +86,7 @@ export class DocsPagesController {
 
   @Get('docs/deprecations')
   showDeprecations(@Res({ passthrough: true }) response: Response): Promise<Buffer> {
-    const { title } = this.application.info;
-    return revalidated(response, deprecationsPage(title, this.document.deprecations));
+    return revalidated(response, deprecationsPage(this.application.info.title, this.document.deprecations));
   }
 
   /**

@@ -1,5 +1,4 @@
 import type { Command } from 'commander';
-import type { DeprecatedOperation, OpenApiDocument } from '#openapi';
 import { printable, StartupError } from '#runtime';
 import { type CommandContext, integerArgument, resultText, table, timeCell } from '#service';
 import type { UsageSummary } from './key-usage.js';
@@ -12,10 +11,9 @@ const NOT_SAFE = 2;
 
 /** Adds `deprecations report`: who called a deprecated operation in a period, and whether removing it is safe. Days are in UTC. */
 export function addDeprecationCommand(program: Command, context: CommandContext): void {
-  const deprecations = program
+  program
     .command('deprecations')
-    .description('report which clients still call deprecated operations');
-  deprecations
+    .description('report which clients still call deprecated operations')
     .command('report')
     .description(
       'report which clients called a deprecated operation, and whether removing it is safe;\n' +
@@ -25,25 +23,29 @@ export function addDeprecationCommand(program: Command, context: CommandContext)
     .option('--days <n>', `days to look back, today included, 1 to ${MAX_DAYS}`, integerArgument(1, MAX_DAYS), 30)
     .option('--json', 'print JSON')
     .action(async (operation: string, { days, json }: { days: number; json?: boolean }) => {
-      const { sunset, endpoint } = deprecationOf(await context.document(), operation);
+      const { deprecations } = await context.document();
+      const deprecation = deprecations.find(({ operationId }) => operationId === operation);
+      if (deprecation === undefined) {
+        const known = deprecations.map(({ operationId }) => operationId).join(', ') || 'none';
+        throw new StartupError(`'${operation}' is no deprecated operation; deprecated are: ${known}`);
+      }
+      const { sunset, endpoint } = deprecation;
+      const { isoDay, KeyUsage } = await import('./key-usage.js');
       const now = Date.now();
       const [from, to] = [isoDay(now - (days - 1) * DAY_MS), isoDay(now)];
-      // The first day with usage of any operation; null without usage.
-      const { KeyUsage } = await import('./key-usage.js');
-      const { countedSince, usage } = await context.with(
+      const { countedSince, clients } = await context.with(
         KeyUsage,
         ({ database, clock }) => new KeyUsage(database, clock),
         async (keyUsage) => ({
           countedSince: await keyUsage.firstDay(),
-          usage: await keyUsage.sumByClient(operation, to, days),
+          clients: await keyUsage.sumByClient(operation, to, days),
         }),
       );
-      const safeToRemove = usage.size === 0 && countedSince !== null && countedSince <= from;
-      const clients = [...usage].map(([client, summary]) => ({ client, ...summary }));
+      const safeToRemove = clients.length === 0 && countedSince !== null && countedSince <= from;
       const report = { operation, endpoint, from, to, countedSince, sunset, clients, safeToRemove };
-      const callers = usage.size === 0 ? 'No client has called it.' : usageTable(usage);
-      const reason =
-        usage.size > 0 ? `clients that call it: ${usage.size}` : `usage is known only from ${countedSince ?? to} on`;
+      const callers = clients.length === 0 ? 'No client has called it.' : usageTable(clients);
+      const unknown = `usage is known only from ${countedSince ?? to} on`;
+      const reason = clients.length > 0 ? `clients that call it: ${clients.length}` : unknown;
       const verdict = safeToRemove ? 'safe to remove' : `not safe to remove: ${reason}`;
       const heading = `${operation} (${endpoint}), ${from} to ${to}. Sunset: ${isoDay(sunset.getTime())}.`;
       context.print(resultText(json, report, `${heading}\n\n${callers}\n\nVerdict: ${verdict}.`));
@@ -51,23 +53,9 @@ export function addDeprecationCommand(program: Command, context: CommandContext)
     });
 }
 
-/** @throws StartupError when the operation does not exist or is not deprecated */
-function deprecationOf(document: OpenApiDocument, operation: string): DeprecatedOperation {
-  const found = document.deprecations.find(({ operationId }) => operationId === operation);
-  if (!found) {
-    const known = document.deprecations.map(({ operationId }) => operationId).join(', ') || 'none';
-    throw new StartupError(`'${operation}' is no deprecated operation; deprecated are: ${known}`);
-  }
-  return found;
-}
-
-function isoDay(time: number): string {
-  return new Date(time).toISOString().slice(0, 10);
-}
-
-function usageTable(usage: ReadonlyMap<string, UsageSummary>): string {
-  const rows = [...usage].map(([name, { calls, lastCallAt, lastUserAgent }]) => [
-    printable(name),
+function usageTable(usage: readonly UsageSummary[]): string {
+  const rows = usage.map(({ client, calls, lastCallAt, lastUserAgent }) => [
+    printable(client),
     calls.toString(),
     timeCell(lastCallAt),
     printable(lastUserAgent ?? '-'),

@@ -2,7 +2,7 @@ import { Injectable, Logger, Module } from '@nestjs/common';
 import { Counter } from 'prom-client';
 import { Metrics, registerMetric } from '#observability';
 import { BackgroundRemoval, Clock } from '#runtime';
-import { KeyUsage } from './key-usage.js';
+import { DAY_MS, isoDay, KeyUsage } from './key-usage.js';
 
 /** Days for which usage is kept, today included: a year, and some days to look at it. */
 const KEPT_DAYS = 400;
@@ -11,8 +11,8 @@ const KEPT_DAYS = 400;
 @Injectable()
 export class KeyUsageRetention extends BackgroundRemoval {
   constructor(usage: KeyUsage, clock: Clock) {
-    const firstKept = (): string => new Date(clock.now() - (KEPT_DAYS - 1) * 86_400_000).toISOString().slice(0, 10);
     const log = new Logger(BackgroundRemoval.name);
+    const firstKept = (): string => isoDay(clock.now() - (KEPT_DAYS - 1) * DAY_MS);
     super(log, 'Counts of old usage of API keys', 3_600_000, () => usage.deleteBefore(firstKept()));
   }
 }

@@ -17,7 +17,7 @@ const MAX_COUNTERS_PER_STATEMENT = 1_000;
  */
 const MAX_COUNTERS = 50_000;
 
-const DAY_MS = 86_400_000;
+export const DAY_MS = 86_400_000;
 
 /** Calls of one operation with one key on one day. */
 export interface UsageRecord {
@@ -31,8 +31,9 @@ export interface UsageRecord {
   userAgent: string | undefined;
 }
 
-/** Sum of calls, with the time and user agent of the last call. */
+/** Sum of the calls of a client, with the time and user agent of the last call. */
 export interface UsageSummary {
+  readonly client: string;
   readonly calls: bigint;
   readonly lastCallAt: Date;
   readonly lastUserAgent: string | null;
@@ -44,7 +45,7 @@ const REMOVAL_SIZE = 1_000;
 /** Longest stored `User-Agent` in characters; a longer one is cut. */
 const MAX_USER_AGENT_LENGTH = 200;
 
-type Row = [name: string, calls: string, lastCallAt: string, lastUserAgent: string | null];
+type Row = [client: string, calls: string, lastCallAt: string, lastUserAgent: string | null];
 
 // Several instances update the same rows. The statement locks its rows in the order of their key, so two instances
 // cannot deadlock. Usage of a deleted key is dropped.
@@ -168,22 +169,19 @@ export class KeyUsage implements RequestStep, OnApplicationBootstrap, OnApplicat
     await this.database.write(ADD, [
       records.map(({ keyId }) => keyId),
       records.map(({ operation }) => operation),
-      records.map(({ day }) => isoDay(day)),
+      records.map(({ day }) => isoDay(day * DAY_MS)),
       records.map(({ calls }) => calls),
       records.map(({ lastCallAt }) => new Date(lastCallAt)),
       records.map(({ userAgent }) => userAgent?.slice(0, MAX_USER_AGENT_LENGTH) ?? null),
     ]);
   }
 
-  /** Sums of the last `days` days, `today` included, by name of the client; most calls first. */
-  async sumByClient(operation: string, today: string, days: number): Promise<Map<string, UsageSummary>> {
+  /** Sums of the last `days` days, `today` included, most calls first. */
+  async sumByClient(operation: string, today: string, days: number): Promise<UsageSummary[]> {
     const rows = await this.database.readPrimary<Row>(SUM_BY_CLIENT, [operation, today, days]);
-    return new Map(
-      rows.map(([name, calls, lastCallAt, lastUserAgent]) => [
-        name,
-        { calls: BigInt(calls), lastCallAt: timeOf(lastCallAt), lastUserAgent },
-      ]),
-    );
+    return rows.map(([client, calls, lastCallAt, lastUserAgent]) => {
+      return { client, calls: BigInt(calls), lastCallAt: timeOf(lastCallAt), lastUserAgent };
+    });
   }
 
   async deleteBefore(day: string): Promise<number> {
@@ -193,13 +191,12 @@ export class KeyUsage implements RequestStep, OnApplicationBootstrap, OnApplicat
 
   /** The first day with usage of any operation; null without usage. */
   async firstDay(): Promise<string | null> {
-    const [row] = await this.database.readPrimary<[string | null]>(FIRST_DAY, []);
-    const [day] = row as [string | null];
-    return day === null ? null : isoDay(Number(day));
+    const [[day]] = (await this.database.readPrimary(FIRST_DAY, [])) as [[string | null]];
+    return day === null ? null : isoDay(Number(day) * DAY_MS);
   }
 }
 
-/** The date of a number of days since 1970-01-01. */
-function isoDay(day: number): string {
-  return new Date(day * DAY_MS).toISOString().slice(0, 10);
+/** The day of a time in UTC, as `2027-03-01`. */
+export function isoDay(time: number): string {
+  return new Date(time).toISOString().slice(0, 10);
 }

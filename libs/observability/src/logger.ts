@@ -67,16 +67,14 @@ function streamOf(logger: Logger): DestinationStream {
 
 let terminal: DestinationStream | undefined;
 
-/** Members of a request's line. On a terminal its message contains the important ones. */
-const REQUEST_MEMBERS = 'requestId,traceId,operation,client,method,path,status,code,cause,durationMs,aborted';
-
 /** The log on a terminal: readable lines. The colours obey NO_COLOR, FORCE_COLOR and `TERM=dumb`, as those of Node do. */
 function terminalLog(): DestinationStream {
   // A closed terminal must not end the service.
   process.stdout.on('error', () => undefined);
   const format = prettyFactory({
     colorize: process.stdout.hasColors(),
-    ignore: `pid,context,${REQUEST_MEMBERS}`,
+    // The message of a request contains its important members.
+    ignore: 'pid,context,requestId,traceId,operation,client,method,path,status,code,cause,durationMs,aborted',
     messageFormat: ({ msg, method, path, status, aborted, code, durationMs }) =>
       msg === 'request'
         ? [method, path, aborted ? 'aborted' : status, code, typeof durationMs === 'number' && `${durationMs} ms`]

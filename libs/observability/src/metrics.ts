@@ -68,8 +68,6 @@ export class Metrics implements OnApplicationShutdown {
   }
 }
 
-type Values = number | Iterable<readonly [labels: Record<string, string>, value: number]>;
-
 /** A metric whose values are kept elsewhere, and read at each scrape, so that requests have no extra cost. */
 interface ReadMetric {
   /** Behind the name of the product. */
@@ -78,7 +76,7 @@ interface ReadMetric {
   readonly labelNames?: string[];
   /** How the values of several processes become one; the sum by default. */
   readonly aggregator?: Aggregator;
-  readonly read: () => Values;
+  readonly read: () => number | Iterable<readonly [labels: Record<string, string>, value: number]>;
 }
 
 export function registerMetric(

@@ -14,17 +14,14 @@ import { Metrics } from './metrics.js';
  */
 @Injectable()
 export class RequestLog implements RequestObserver, OnModuleInit {
-  private readonly showsPaths: boolean;
-  private readonly writeLine: ReturnType<typeof infoLines>;
+  private readonly showsPaths = isOnTerminal(this.logger);
+  private readonly writeLine = infoLines(this.logger);
 
   constructor(
-    @Inject(LOGGER) logger: Logger,
+    @Inject(LOGGER) private readonly logger: Logger,
     private readonly metrics: Metrics,
     private readonly adapterHost: HttpAdapterHost<PlatformExpressAdapter>,
-  ) {
-    this.showsPaths = isOnTerminal(logger);
-    this.writeLine = infoLines(logger);
-  }
+  ) {}
 
   onModuleInit(): void {
     this.adapterHost.httpAdapter.observer = this;

@@ -15,13 +15,12 @@ export class ServiceMetrics {
     adapterHost: HttpAdapterHost<PlatformExpressAdapter>,
     database: Database,
   ) {
-    const build = { version: application.release, node_version: process.version };
     registerMetric(Gauge, metrics, {
       name: 'build_info',
       help: 'Always 1, with the version of the service and of Node.js as labels.',
       labelNames: ['version', 'node_version'],
       aggregator: 'max',
-      read: () => [[build, 1]],
+      read: () => [[{ version: application.release, node_version: process.version }, 1]],
     });
     registerMetric(Gauge, metrics, {
       name: 'http_requests_in_flight',
@@ -58,13 +57,10 @@ export class ServiceMetrics {
       name: 'database_connections',
       help: 'Connections of the pool to the primary, by state: idle or busy.',
       labelNames: ['state'],
-      read: () => {
-        const { idleCount, busy } = database.pool;
-        return [
-          [{ state: 'idle' }, idleCount],
-          [{ state: 'busy' }, busy],
-        ];
-      },
+      read: () => [
+        [{ state: 'idle' }, database.pool.idleCount],
+        [{ state: 'busy' }, database.pool.busy],
+      ],
     });
     registerMetric(Gauge, metrics, {
       name: 'database_waiting_statements',

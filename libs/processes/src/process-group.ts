@@ -1,11 +1,9 @@
 import cluster, { type Worker } from 'node:cluster';
-import type { Logger } from 'pino';
-import type { Counter } from 'prom-client';
+import { AggregatorRegistry, Counter, Registry } from 'prom-client';
 import type { HttpConfig } from '#http';
-import { createLogger, type LOG_SETTINGS } from '#observability';
+import { createLogger, GROUP_SCRAPE, type LOG_SETTINGS } from '#observability';
 import { onStopSignal } from '#runtime';
 import { integer, type SettingsOf } from '#settings';
-import { respondToScrapes } from './group-metrics.js';
 
 export const PROCESS_SETTINGS = {
   webConcurrency: {
@@ -36,8 +34,13 @@ const STEADY_AFTER_MS = 60_000;
  * listens. On SIGTERM, SIGINT or SIGHUP all workers drain and end; a second signal, more than a second later, kills them at once.
  */
 export class ProcessGroup {
-  private readonly log: Logger;
-  private readonly restarts: Counter;
+  private readonly log = createLogger(this.config);
+  private readonly ownMetrics = new Registry();
+  private readonly restarts = new Counter({
+    name: `${this.config.product.name}_process_restarts_total`,
+    help: 'Processes of the group that ended and were replaced.',
+    registers: [this.ownMetrics],
+  });
   private readonly workers = new Set<Worker>();
   private hasListened = false;
   private isStopping = false;
@@ -46,10 +49,7 @@ export class ProcessGroup {
     private readonly config: HttpConfig & SettingsOf<typeof PROCESS_SETTINGS & typeof LOG_SETTINGS>,
     /** Called once with the port, when the first worker listens. */
     private readonly onListening: (port: number) => void,
-  ) {
-    this.log = createLogger(config);
-    this.restarts = respondToScrapes(config.product.name);
-  }
+  ) {}
 
   /**
    * Runs the group until a signal stops it, and ends the process: with code 0 when every worker has drained; with 1 when a
@@ -57,7 +57,11 @@ export class ProcessGroup {
    */
   run(): void {
     onStopSignal(
-      () => this.stop(),
+      () => {
+        this.isStopping = true;
+        if (this.workers.size === 0) process.exit();
+        this.signal('SIGTERM');
+      },
       () => {
         this.signal('SIGKILL');
         process.exit(1);
@@ -65,7 +69,20 @@ export class ProcessGroup {
     );
     // JSON would turn NaN, the initial value of some metrics, into null.
     cluster.setupPrimary({ serialization: 'advanced' });
+    this.respondToScrapes();
     this.start(0);
+  }
+
+  /** Whichever worker gets a scrape, the response has the metrics of all. */
+  private respondToScrapes(): void {
+    const workers = new AggregatorRegistry();
+    cluster.on('message', (worker, message: unknown) => {
+      if (message !== GROUP_SCRAPE) return;
+      Promise.all([this.ownMetrics.metrics(), workers.clusterMetrics()])
+        .then((texts) => worker.send(texts.join(''), () => undefined))
+        // The scraped worker gets no reply and responds 503.
+        .catch((error: unknown) => process.emitWarning(`The metrics of the group are not available: ${String(error)}`));
+    });
   }
 
   /** @param earlyEnds number of this worker's predecessors, in a row, that ended early */
@@ -113,15 +130,7 @@ export class ProcessGroup {
     }, delay);
   }
 
-  private stop(): void {
-    this.isStopping = true;
-    if (this.workers.size === 0) process.exit();
-    this.signal('SIGTERM');
-  }
-
   private signal(signal: NodeJS.Signals): void {
-    for (const worker of this.workers) {
-      worker.process.kill(signal);
-    }
+    for (const worker of this.workers) worker.process.kill(signal);
   }
 }

@@ -6,8 +6,7 @@ import { LOG_SETTINGS } from '#observability';
 import { DOCUMENT_SETTINGS } from '#openapi';
 import { DEPRECATION_SETTINGS } from '#operations';
 import { DATABASE_SETTINGS, POOL_SETTINGS, STATEMENT_SETTINGS } from '#postgres';
-import type { Config, SettingsOf } from '#settings';
-import { flag, integer, optional, parseList } from '#settings';
+import { type Config, flag, integer, optional, parseList, type SettingsOf } from '#settings';
 
 /** The settings of every service, in the order of `.env.example`, by the member of `CoreConfig` that has the value. */
 export const CORE_SETTINGS = {

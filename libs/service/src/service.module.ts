@@ -46,10 +46,9 @@ export async function serviceOf(app: Type, config: CoreConfig): Promise<Type> {
       `${app.name} is the service ${own}, but these are settings of ${given}: use readConfig(…) of its definition.`,
     );
   }
-  const loaded: (LoadedPart | undefined)[] = [];
-  for (const part of definition.parts) loaded.push(await part.load?.());
+  const parts: LoadedPart[] = [];
+  for (const part of definition.parts) if (part.load !== undefined) parts.push(await part.load());
   const migrations = await migrationsOf(definition);
-  const parts = loaded.filter((part) => part !== undefined);
   @Global()
   @Module({
     imports: [

@@ -18,9 +18,6 @@ export const APPLICATION_OPTIONS: NestApplicationOptions = {
   abortOnError: false,
 };
 
-/** How long browsers may cache the response to a preflight request, in s. */
-const CORS_MAX_AGE = 3600;
-
 /** Configures the Nest application before it listens, in `startService` and in every test. */
 export function setUpApplication(app: INestApplication): void {
   const { corsOrigins, fastPaths } = app.get<CoreConfig>(Config);
@@ -30,7 +27,15 @@ export function setUpApplication(app: INestApplication): void {
   if (fastPaths) callHandlersDirectly(app);
   refuseUnprotectedHandlers(app);
   app.get(OpenApiDocument).describe(app);
-  forbidAddressChanges(app);
+  // The document is made, so no call in `setUp` of a project may change paths any more.
+  for (const name of ['enableVersioning', 'setGlobalPrefix'] as const) {
+    app[name] = () => {
+      throw new StartupError(
+        `setUp must not call app.${name}: it would change the addresses of the API, health checks and pages. In your own ` +
+          "modules use @Version('2') for /v2, and @Controller('…') or RouterModule for a prefix.",
+      );
+    };
+  }
   if (corsOrigins.length > 0) {
     app.enableCors({
       origin: corsOrigins,
@@ -39,22 +44,8 @@ export function setUpApplication(app: INestApplication): void {
       methods: [],
       // Browsers may send any header field, and scripts read all: no response depends on cookies.
       exposedHeaders: '*',
-      maxAge: CORS_MAX_AGE,
+      // How long browsers may cache the response to a preflight request, in s.
+      maxAge: 3600,
     });
-  }
-}
-
-/**
- * The document is made, so paths must not change any more: from now on `enableVersioning` and `setGlobalPrefix`, which a
- * project may call in `setUp`, throw a StartupError.
- */
-function forbidAddressChanges(app: INestApplication): void {
-  for (const name of ['enableVersioning', 'setGlobalPrefix'] as const) {
-    app[name] = () => {
-      throw new StartupError(
-        `setUp must not call app.${name}: it would change the addresses of the API, health checks and pages. In your own ` +
-          "modules use @Version('2') for /v2, and @Controller('…') or RouterModule for a prefix.",
-      );
-    };
   }
 }

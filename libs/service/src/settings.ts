@@ -1,6 +1,5 @@
 import cluster from 'node:cluster';
-import type { Environment, Settings } from '#settings';
-import { Config, loadEnvironmentFile as loadFile, readSettings } from '#settings';
+import { Config, type Environment, loadEnvironmentFile as loadFile, readSettings, type Settings } from '#settings';
 import type { CoreConfig } from './core-settings.js';
 import { checkDefinition, type ConfigOf, type ServiceDefinition } from './definition.js';
 

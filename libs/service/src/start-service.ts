@@ -5,11 +5,11 @@ import { once } from 'node:events';
 import type { Server } from 'node:http';
 import { type AddressInfo, createServer } from 'node:net';
 import { DataSource } from 'typeorm';
-import { ApiKeysService, type IssuedApiKey } from '#api-keys';
+import { ApiKeysService } from '#api-keys';
 import { PlatformExpressAdapter } from '#http';
 import type { ServiceDataSource } from '#postgres';
 import { onStopSignal, StartupError } from '#runtime';
-import { BASE_PATH, type Product } from '#settings';
+import { BASE_PATH } from '#settings';
 import { failureText } from './commands/failure-text.js';
 import { ServiceCommands } from './commands/service-commands.js';
 import { refuseNullDevice, write } from './commands/terminal.js';
@@ -100,31 +100,21 @@ async function serve(
     process.exitCode = 1;
     stop();
   });
-  if (cluster.isPrimary) {
-    const { port } = (app.getHttpServer() as Server).address() as AddressInfo;
-    const apiKeys = app.get(ApiKeysService);
-    const first = config.databaseUrl === undefined ? await apiKeys.createFirstKey() : undefined;
-    try {
-      await write(process.stderr, `${welcome(definition, config, port, first?.secret)}\n`);
-      if (first !== undefined) refuseNullDevice(process.stderr);
-    } catch (error) {
-      if (first !== undefined) await withdraw(apiKeys, first, error as Error, product);
-    }
+  if (!cluster.isPrimary) return;
+  const { port } = (app.getHttpServer() as Server).address() as AddressInfo;
+  const apiKeys = app.get(ApiKeysService);
+  const first = config.databaseUrl === undefined ? await apiKeys.createFirstKey() : undefined;
+  try {
+    await write(process.stderr, `${welcome(definition, config, port, first?.secret)}\n`);
+    if (first !== undefined) refuseNullDevice(process.stderr);
+  } catch (error) {
+    if (first === undefined) return;
+    await apiKeys.withdraw(first.key);
+    new Logger('Start').warn(
+      `${(error as Error).message} Nobody has seen the first API key, ${first.key.id}: it is revoked. ` +
+        `Make another: ${product.command} keys create --client my-app`,
+    );
   }
-}
-
-/** Revokes the first key, because nobody has seen it. */
-async function withdraw(
-  apiKeys: ApiKeysService,
-  { key }: IssuedApiKey,
-  { message }: Error,
-  { command }: Product,
-): Promise<void> {
-  await apiKeys.withdraw(key);
-  new Logger('Start').warn(
-    `${message} Nobody has seen the first API key, ${key.id}: it is revoked. ` +
-      `Make another: ${command} keys create --client my-app`,
-  );
 }
 
 /**

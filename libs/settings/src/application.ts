@@ -18,14 +18,11 @@ export type TypeOrmOptions = Pick<
   | ('logger' | 'logging' | 'maxQueryExecutionTime' | 'namingStrategy' | 'relationLoadStrategy' | 'subscribers')
 >;
 
-/** The API version of handlers that declare none. */
-export const DEFAULT_VERSION = '1';
-
 /** Routes are below /v1, unless the controller declares another version, or VERSION_NEUTRAL. */
-export const URI_VERSIONS: VersioningOptions = { type: VersioningType.URI, defaultVersion: DEFAULT_VERSION };
+export const URI_VERSIONS: VersioningOptions = { type: VersioningType.URI, defaultVersion: '1' };
 
 /** The path at the end of the API's base URL. */
-export const BASE_PATH = `/v${DEFAULT_VERSION}`;
+export const BASE_PATH = '/v1';
 
 /** The address beside a base URL of the API: health checks, pages and other versions are below it. It may have a path. */
 export function rootUrlOf(baseUrl: string): string {

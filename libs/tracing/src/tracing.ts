@@ -43,7 +43,11 @@ export function startSdk(product: string): () => Promise<void> {
   const require = createRequire(import.meta.url);
   for (const name of ['http', 'https', 'pg']) require(name);
   syncBuiltinESMExports();
-  return () => stop(sdk);
+  // Sends the waiting spans. A collector that does not take them delays the stop by FLUSH_TIMEOUT_MS at most.
+  return async () => {
+    const sent = sdk.shutdown().catch(() => undefined);
+    await Promise.race([sent, sleep(FLUSH_TIMEOUT_MS, undefined, { ref: false })]);
+  };
 }
 
 function traceId(): string | undefined {
@@ -66,10 +70,4 @@ function describe(span: Span, product: string, request: Request, response: Respo
     [`${product}.error_code`]: errorBody?.code,
     [`${product}.aborted`]: isAborted(request, response) || undefined,
   });
-}
-
-/** Sends the waiting spans. A collector that does not take them delays the stop by FLUSH_TIMEOUT_MS at most. */
-async function stop(sdk: NodeSDK): Promise<void> {
-  const sent = sdk.shutdown().catch(() => undefined);
-  await Promise.race([sent, sleep(FLUSH_TIMEOUT_MS, undefined, { ref: false })]);
 }

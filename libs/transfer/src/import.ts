@@ -34,15 +34,10 @@ export async function importDatabase(
   source: AsyncIterable<Buffer>,
 ): Promise<number> {
   return withSchemaLock(dataSource, async (queryRunner) => {
-    let rows: number;
-    await queryRunner.startTransaction();
-    try {
-      rows = await runScript(queryRunner, product, source);
-      await queryRunner.commitTransaction();
-    } catch (error) {
-      await queryRunner.rollbackTransaction().catch(() => undefined);
+    const run = queryRunner.manager.transaction(() => runScript(queryRunner, product, source));
+    const rows = await run.catch((error: unknown) => {
       throw withAdvice(error);
-    }
+    });
     // The planner needs statistics of the new rows now: autovacuum is late, and the embedded engine has none.
     await queryRunner.query('ANALYZE').catch(() => undefined);
     return rows;

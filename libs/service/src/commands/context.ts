@@ -3,7 +3,7 @@ import type { Command } from 'commander';
 import type { DataSource } from 'typeorm';
 import type { OpenApiDocument } from '#openapi';
 import type { Database } from '#postgres';
-import { type Clock, printableLines, type StartupError } from '#runtime';
+import { Clock, printableLines, type StartupError } from '#runtime';
 import type { CoreConfig } from '../core-settings.js';
 import { migrationsOf, type ServiceDefinition } from '../definition.js';
 import { readConfig } from '../settings.js';
@@ -74,7 +74,7 @@ export interface CommandContext {
 /** Runs commands in this process, which opens the database itself. Nest and TypeORM are loaded on demand. */
 export class OwnContext implements CommandContext {
   exitCode = 0;
-  private lastPrint: Promise<void> = Promise.resolve();
+  private lastPrint: Promise<undefined> = Promise.resolve(undefined);
   private line: Promise<string> | undefined;
 
   constructor(
@@ -83,8 +83,7 @@ export class OwnContext implements CommandContext {
   ) {}
 
   print(text: string): void {
-    const all = Promise.all([this.lastPrint, write(process.stdout, printableLines(text))]);
-    this.lastPrint = all.then(() => undefined);
+    this.lastPrint = Promise.all([this.lastPrint, write(process.stdout, printableLines(text))]).then(() => undefined);
     // `printed` or `printFailure` reports the error.
     this.lastPrint.catch(() => undefined);
   }
@@ -100,10 +99,7 @@ export class OwnContext implements CommandContext {
 
   /** Why a result could not be printed; undefined if it was printed, or its reader, such as `head`, needs no more. */
   async printFailure(): Promise<StartupError | undefined> {
-    const error = await this.lastPrint.then(
-      () => undefined,
-      (failure: StartupError) => failure,
-    );
+    const error = await this.lastPrint.catch((failure: StartupError) => failure);
     return (error?.cause as NodeJS.ErrnoException | undefined)?.code === 'EPIPE' ? undefined : error;
   }
 
@@ -125,7 +121,6 @@ export class OwnContext implements CommandContext {
     work: (service: Service) => Promise<Result>,
   ): Promise<Result> {
     const { Database } = await import('#postgres');
-    const { Clock } = await import('#runtime');
     const config = await this.config();
     return this.withDatabase('current', (dataSource) =>
       work(make({ database: new Database(dataSource, config), clock: new Clock() })),

@@ -2,8 +2,7 @@ import type { Command } from 'commander';
 import type { StartupError } from '#runtime';
 import type { MigrationStatus } from '#postgres';
 import type { CommandContext } from './context.js';
-import { resultText } from './terminal.js';
-import { table } from './text-table.js';
+import { resultText, table } from './terminal.js';
 
 /** Adds `migrate`, `migrate:status` and `migrate:revert`. */
 export function addDatabaseCommands(program: Command, context: CommandContext): void {

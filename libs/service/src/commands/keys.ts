@@ -3,8 +3,7 @@ import type { ApiKeysService, IssuedApiKey, StoredApiKey } from '#api-keys';
 import { printable, StartupError } from '#runtime';
 import { nearestName } from '#settings';
 import type { CommandContext, OpenedDatabase } from './context.js';
-import { dayCell, durationArgument, NEW_DATABASE, resultText, timeCell } from './terminal.js';
-import { table } from './text-table.js';
+import { dayCell, durationArgument, NEW_DATABASE, resultText, table, timeCell } from './terminal.js';
 
 /** The argument that means a line of standard input: a key in it gets into no shell history and no list of processes. */
 const STANDARD_INPUT = '-';
@@ -35,14 +34,6 @@ async function withKeys<Result>(
 /** Adds `keys create|list|show|rotate|revoke`. */
 export function addKeyCommands(program: Command, context: CommandContext): void {
   const keys = program.command('keys').description('create, list, rotate and revoke API keys');
-  addCreate(keys, context);
-  addList(keys, context);
-  addShow(keys, context);
-  addRotate(keys, context);
-  addRevoke(keys, context);
-}
-
-function addCreate(keys: Command, context: CommandContext): void {
   keys
     .command('create')
     .description('create an API key for a client; its secret is printed only once')
@@ -57,13 +48,55 @@ function addCreate(keys: Command, context: CommandContext): void {
       const scopes = options.scopes?.split(',').map((scope) => scope.trim());
       if (scopes !== undefined && !options.force) await checkScopes(context, scopes);
       await withKeys(context, async (apiKeys) => {
-        const created = await apiKeys.create({
-          client: options.client,
-          scopes,
-          expiresAt: options.expires === undefined ? undefined : new Date(Date.now() + options.expires),
-        });
-        await hand(context, options, apiKeys, created);
+        const expiresAt = options.expires === undefined ? undefined : new Date(Date.now() + options.expires);
+        await hand(context, options, apiKeys, await apiKeys.create({ client: options.client, scopes, expiresAt }));
       });
+    });
+  keys
+    .command('list')
+    .description('list API keys, sorted by client')
+    .option('--client <name>', 'only keys of this client')
+    .option('--json', 'print JSON')
+    .action(async ({ client, json }: { client?: string; json?: boolean }) => {
+      const list = await withKeys(context, (apiKeys) => apiKeys.list({ client }));
+      const whose = client === undefined ? '' : ` of a client '${printable(client)}'`;
+      const none = `No API key${whose}. Make one: ${context.application.product.command} keys create --client my-app`;
+      context.print(resultText(json, list.map(describe), list.length === 0 ? none : keyTable(list)));
+    });
+  keys
+    .command('show')
+    .description('show all members of an API key')
+    .argument('<key>', KEY_ARGUMENT)
+    .option('--json', 'print JSON')
+    .action(async (argument: string, { json }: { json?: boolean }) => {
+      const key = await withKeys(context, (apiKeys) => findKey(context, apiKeys, argument));
+      context.print(resultText(json, describe(key), details(key)));
+    });
+  keys
+    .command('rotate')
+    .description('create a key that replaces another; the old key expires after the overlap')
+    .argument('<key>', KEY_ARGUMENT)
+    .option('--overlap <duration>', 'how long both keys are valid (default: 24h)', durationArgument)
+    .option('--quiet', 'print only the new secret')
+    .option('--json', 'print JSON')
+    .action(async (argument: string, options: { overlap?: number } & Output) => {
+      await withKeys(context, async (apiKeys) => {
+        const old = await findKey(context, apiKeys, argument);
+        await hand(context, options, apiKeys, await apiKeys.rotate(String(old.id), options.overlap), old);
+      });
+    });
+  keys
+    .command('revoke')
+    .description('refuse an API key from this moment on')
+    .argument('<key>', KEY_ARGUMENT)
+    .option('--reason <text>', 'why; shown by keys show')
+    .option('--json', 'print JSON')
+    .action(async (argument: string, options: { reason?: string; json?: boolean }) => {
+      const key = await withKeys(context, async (apiKeys) => {
+        const { id } = await findKey(context, apiKeys, argument);
+        return apiKeys.revoke(String(id), options.reason);
+      });
+      context.print(resultText(options.json, describe(key), details(key)));
     });
 }
 
@@ -82,64 +115,6 @@ async function checkScopes(context: CommandContext, scopes: readonly string[]): 
   );
 }
 
-function addList(keys: Command, context: CommandContext): void {
-  keys
-    .command('list')
-    .description('list API keys, sorted by client')
-    .option('--client <name>', 'only keys of this client')
-    .option('--json', 'print JSON')
-    .action(async ({ client, json }: { client?: string; json?: boolean }) => {
-      const list = await withKeys(context, (apiKeys) => apiKeys.list({ client }));
-      const whose = client === undefined ? '' : ` of a client '${printable(client)}'`;
-      const none = `No API key${whose}. Make one: ${context.application.product.command} keys create --client my-app`;
-      context.print(resultText(json, list.map(describe), list.length === 0 ? none : keyTable(list)));
-    });
-}
-
-function addShow(keys: Command, context: CommandContext): void {
-  keys
-    .command('show')
-    .description('show all members of an API key')
-    .argument('<key>', KEY_ARGUMENT)
-    .option('--json', 'print JSON')
-    .action(async (argument: string, { json }: { json?: boolean }) => {
-      const key = await withKeys(context, (apiKeys) => findKey(context, apiKeys, argument));
-      context.print(resultText(json, describe(key), details(key)));
-    });
-}
-
-function addRotate(keys: Command, context: CommandContext): void {
-  keys
-    .command('rotate')
-    .description('create a key that replaces another; the old key expires after the overlap')
-    .argument('<key>', KEY_ARGUMENT)
-    .option('--overlap <duration>', 'how long both keys are valid (default: 24h)', durationArgument)
-    .option('--quiet', 'print only the new secret')
-    .option('--json', 'print JSON')
-    .action(async (argument: string, options: { overlap?: number } & Output) => {
-      await withKeys(context, async (apiKeys) => {
-        const old = await findKey(context, apiKeys, argument);
-        await hand(context, options, apiKeys, await apiKeys.rotate(String(old.id), options.overlap), old);
-      });
-    });
-}
-
-function addRevoke(keys: Command, context: CommandContext): void {
-  keys
-    .command('revoke')
-    .description('refuse an API key from this moment on')
-    .argument('<key>', KEY_ARGUMENT)
-    .option('--reason <text>', 'why; shown by keys show')
-    .option('--json', 'print JSON')
-    .action(async (argument: string, options: { reason?: string; json?: boolean }) => {
-      const key = await withKeys(context, async (apiKeys) => {
-        const { id } = await findKey(context, apiKeys, argument);
-        return apiKeys.revoke(String(id), options.reason);
-      });
-      context.print(resultText(options.json, describe(key), details(key)));
-    });
-}
-
 /** The key that an argument names. Says so if not all of the argument could be compared. */
 async function findKey(context: CommandContext, apiKeys: ApiKeysService, argument: string): Promise<StoredApiKey> {
   const reference = argument === STANDARD_INPUT ? await context.readLine(KEY_HINT) : argument;
@@ -152,42 +127,33 @@ async function findKey(context: CommandContext, apiKeys: ApiKeysService, argumen
 }
 
 /**
- * Prints a new key. If nobody can see its secret, the key is revoked, and a key that it replaces is as before.
+ * Prints a new key with its secret; no other function prints a secret. If nobody can see it, the key is revoked, and a key that
+ * it replaces is as before.
  *
  * @param old the key that it replaces, as it was before
  * @throws StartupError when the secret could not be printed
  */
 async function hand(
   context: CommandContext,
-  output: Output,
+  { quiet, json }: Output,
   apiKeys: ApiKeysService,
-  issued: IssuedApiKey & { predecessor?: StoredApiKey },
+  { key, secret, predecessor }: IssuedApiKey & { predecessor?: StoredApiKey },
   old?: StoredApiKey,
 ): Promise<void> {
-  printSecret(context, output, issued);
-  try {
-    await context.printed();
-  } catch (error) {
-    const { id } = issued.key;
-    const what = `${(error as Error).message} Nobody has seen the secret of the new API key ${id}`;
-    await apiKeys.withdraw(issued.key, old).catch((cause: unknown) => {
-      const why = (cause as Error).message;
-      throw new StartupError(`${what}, and it could not be revoked (${why}): revoke it with 'keys revoke ${id}'.`);
-    });
-    throw new StartupError(`${what}: it is revoked${old === undefined ? '' : `, and API key ${old.id} is as before`}.`);
-  }
-}
-
-/** Prints a new key with its secret; no other function prints a secret. */
-function printSecret(
-  context: CommandContext,
-  { quiet, json }: Output,
-  { key, secret, predecessor }: { key: StoredApiKey; secret: string; predecessor?: StoredApiKey },
-): void {
   const value = { ...describe(key), secret, predecessor: predecessor && describe(predecessor) };
   const keys = keyTable(predecessor ? [predecessor, key] : [key]);
   const advice = 'Store it now: only its hash is kept, and it is never shown again.';
   context.print(resultText(json, value, quiet ? secret : `${secret}\n\n${advice}\n\n${keys}`));
+  try {
+    await context.printed();
+  } catch (error) {
+    const what = `${(error as Error).message} Nobody has seen the secret of the new API key ${key.id}`;
+    await apiKeys.withdraw(key, old).catch((cause: unknown) => {
+      const why = (cause as Error).message;
+      throw new StartupError(`${what}, and it could not be revoked (${why}): revoke it with 'keys revoke ${key.id}'.`);
+    });
+    throw new StartupError(`${what}: it is revoked${old === undefined ? '' : `, and API key ${old.id} is as before`}.`);
+  }
 }
 
 /** A key for people and programs, without the object of its client. */

@@ -49,12 +49,9 @@ export async function runInsteadInService(
   if (['keys', ...added.flatMap(({ inService = [] }) => inService)].includes(words[0] as string)) {
     const line = words[0] === 'keys' && command.args.includes('-') ? await context.readLine(KEY_HINT) : undefined;
     const decoder = new TextDecoder();
-    const print = async (bytes: Buffer): Promise<string | undefined> => {
+    const print = (bytes: Buffer): Promise<string | void> => {
       context.print(decoder.decode(bytes, { stream: true }));
-      return context.printed().then(
-        () => undefined,
-        (error: Error) => error.message,
-      );
+      return context.printed().catch((error: Error) => error.message);
     };
     const end = await runInService(dataDir, { words, line }, print);
     if (end !== undefined) {
@@ -63,11 +60,8 @@ export async function runInsteadInService(
     }
   }
   const { hasDatabase } = await import('#embedded-postgres');
-  if (!(await hasDatabase(dataDir))) allowNewDatabase(context, resolve(dataDir), command);
-}
-
-/** @throws StartupError unless the command may make a database */
-function allowNewDatabase(context: CommandContext, directory: string, command: Command): void {
+  if (await hasDatabase(dataDir)) return;
+  const directory = resolve(dataDir);
   const { newDatabase, dryRun } = command.opts<{ newDatabase?: boolean; dryRun?: boolean }>();
   if (newDatabase || (MAKES_DATABASE.has(command.name()) && !dryRun)) {
     context.tell(`Making a new database in DATA_DIR '${directory}'.\n`);
@@ -76,7 +70,7 @@ function allowNewDatabase(context: CommandContext, directory: string, command: C
   const hasOption = command.options.some(({ long }) => long === '--new-database');
   throw new StartupError(
     `DATA_DIR '${directory}' has no database, and none was made. Run this in the directory of the service, or set DATA_DIR ` +
-      `or DATABASE_URL as there. ${hasOption ? '--new-database makes a new one' : `'${context.application.product.command} migrate' makes a new one`}.`,
+      `or DATABASE_URL as there. ${hasOption ? '--new-database makes a new one' : `'${application.product.command} migrate' makes a new one`}.`,
   );
 }
 
@@ -102,8 +96,7 @@ export async function runInService(
     // A process that serves no commands hangs up.
     if (!isClosed(socket)) {
       const path = `/${encodeURIComponent(JSON.stringify(command))}`;
-      const options = { createConnection: () => socket, method: 'POST', path, maxHeaderSize: MAX_HEADER_BYTES };
-      const sent = request(options);
+      const sent = request({ createConnection: () => socket, method: 'POST', path, maxHeaderSize: MAX_HEADER_BYTES });
       sent.flushHeaders();
       const answer = once(sent, 'response') as Promise<IncomingMessage[]>;
       const [response] = await answer.catch(() => []);

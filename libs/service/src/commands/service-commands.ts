@@ -24,7 +24,7 @@ const CONFIRMATION_TIMEOUT_MS = 60_000;
 
 /** Runs commands for `runInService` of other processes of the same user, on the embedded database, until `close`. */
 export class ServiceCommands {
-  private readonly engine: ServiceDataSource['engine'];
+  private readonly engine = this.app.get<ServiceDataSource>(DataSource).engine;
   private readonly running = new Set<Promise<void>>();
   private readonly stopping = new AbortController();
 
@@ -32,7 +32,6 @@ export class ServiceCommands {
     private readonly app: INestApplication,
     private readonly definition: ServiceDefinition,
   ) {
-    this.engine = app.get<ServiceDataSource>(DataSource).engine;
     // The body of a request, its confirmations, ends with the command.
     const server = createServer({ requestTimeout: 0, maxHeaderSize: MAX_HEADER_BYTES }, (request, response) => {
       const run = this.run(request, response)
@@ -61,42 +60,25 @@ export class ServiceCommands {
       .on('error', () => undefined)
       .setHeader('Connection', 'close')
       .flushHeaders();
-    const { createProgram, runCommand } = await import('./program.js');
-    let messages = '';
-    const context = this.contextFor(request, response, line, (text) => (messages += text));
-    const exitCode = await runCommand(() => createProgram(context), context, words);
-    const end: ServiceEnd = { exitCode, messages };
-    response.addTrailers({ [END_FIELD]: encodeURIComponent(JSON.stringify(end)) });
-    response.end();
-    await Promise.race([once(response, 'close'), sleep(FLUSH_TIMEOUT_MS)]);
-    // A client that does not read must not delay the end of the service.
-    response.destroy();
-  }
-
-  private contextFor(
-    request: IncomingMessage,
-    response: ServerResponse,
-    line: string | undefined,
-    tell: (text: string) => void,
-  ): CommandContext {
     const { app, definition } = this;
     const gone = new AbortController();
     response.once('close', () => gone.abort());
     const signal = AbortSignal.any([gone.signal, this.stopping.signal]);
     const confirmations = new Confirmations(request);
     let written = 0;
+    let messages = '';
     const print = (bytes: string | Buffer): void => {
       written += Buffer.byteLength(bytes);
       response.write(bytes);
     };
-    return {
+    const context: CommandContext = {
       print,
       write: (bytes) => {
         print(bytes);
         return pause(response, signal);
       },
       printed: () => confirmations.reach(written, signal),
-      tell,
+      tell: (text) => (messages += text),
       readLine: () => Promise.resolve(line ?? ''),
       pause: () => pause(response, signal),
       application: definition,
@@ -107,6 +89,14 @@ export class ServiceCommands {
       document: () => Promise.resolve(app.get(OpenApiDocument)),
       scopes: () => Promise.resolve(allScopes(app.get(OperationRegistry), definition)),
     };
+    const { createProgram, runCommand } = await import('./program.js');
+    const exitCode = await runCommand(() => createProgram(context), context, words);
+    const end: ServiceEnd = { exitCode, messages };
+    response.addTrailers({ [END_FIELD]: encodeURIComponent(JSON.stringify(end)) });
+    response.end();
+    await Promise.race([once(response, 'close'), sleep(FLUSH_TIMEOUT_MS)]);
+    // A client that does not read must not delay the end of the service.
+    response.destroy();
   }
 }
 

@@ -83,6 +83,18 @@ export function resultText(json: boolean | undefined, value: unknown, text: stri
   return `${json ? JSON.stringify(value, bigintAsText, 2) : text}\n`;
 }
 
+/**
+ * Rows of text below their headings, in columns as wide as their longest cell.
+ *
+ * @example context.print(table(['ID', 'STATE'], [['1', 'placed']]));
+ */
+export function table(headings: string[], rows: string[][]): string {
+  const lines = [headings, ...rows];
+  const widths = headings.map((_, column) => Math.max(...lines.map((line) => (line[column] ?? '').length)));
+  const padded = lines.map((line) => line.map((cell, column) => cell.padEnd(widths[column] ?? 0)).join('  '));
+  return padded.map((line) => line.trimEnd()).join('\n');
+}
+
 /** The last time that a Date can hold, in ms, which stands for PostgreSQL's `infinity`; the first one is its negative. */
 const LAST_TIME = 8.64e15;
 
