@@ -171,15 +171,11 @@ export class ServicePool extends pg.Pool {
       destroySocket(client, new Error('Query read timeout'));
     }
     this.seen = seen;
-    if (this.unanswered > 0) void this.countStandbyWaits();
-  }
-
-  private async countStandbyWaits(): Promise<void> {
-    const [row] = await this.query<{ count: string }>(STANDBY_WAITS).then(
-      ({ rows }) => rows,
-      () => [],
+    if (this.unanswered === 0) return;
+    this.query<{ count: string }>(STANDBY_WAITS).then(
+      ({ rows: [row] }) => (this.unanswered = Math.min(this.unanswered, Number(row?.count))),
+      () => undefined,
     );
-    if (row !== undefined) this.unanswered = Math.min(this.unanswered, Number(row.count));
   }
 }
 
@@ -199,7 +195,6 @@ function connectable(Client: typeof pg.Client): typeof pg.Client {
   } as unknown as typeof pg.Client;
 }
 
-/** Runs statements on connections of a pool. */
 export class StatementRunner {
   constructor(
     private readonly pool: ServicePool,
