@@ -179,8 +179,7 @@ export class Replicas extends ReadReplicas implements OnApplicationShutdown {
 
   /** @throws Error when the primary acknowledges commits before they are in the log */
   private async askPosition(): Promise<Position> {
-    const [row] = await this.primary.run<[lsn: string, origin: string, commit: string]>(POSITION, []);
-    const [lsn, origin, synchronousCommit] = row as [string, string, string];
+    const [[lsn, origin, synchronousCommit]] = (await this.primary.run(POSITION, [])) as [[string, string, string]];
     if (synchronousCommit !== 'off') return { lsn, origin };
     this.warnings.warn('Replicas are not used: they need synchronous_commit=on in PostgreSQL.');
     throw new Error('synchronous_commit is off on the primary');
@@ -294,8 +293,7 @@ class Replica {
   private async hasReplayed(client: ClientBase, { lsn, origin }: Position): Promise<boolean> {
     const deadline = performance.now() + REPLAY_MS;
     const ask = async (statement: Statement, values: unknown[]): Promise<string> => {
-      const [row] = await this.statements.execute<[string, string]>(client, statement, values);
-      const [isStandby, answer] = row as [string, string];
+      const [[isStandby, answer]] = (await this.statements.execute(client, statement, values)) as [[string, string]];
       if (isStandby !== 'true') throw new NotUsable('it is no standby');
       return answer;
     };
