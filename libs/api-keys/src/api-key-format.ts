@@ -77,11 +77,5 @@ function checksum(text: string): string {
 }
 
 function base62(value: bigint, length: number): string {
-  let rest = value;
-  let text = '';
-  for (let position = 0; position < length; position++) {
-    text = BASE62.charAt(Number(rest % 62n)) + text;
-    rest /= 62n;
-  }
-  return text;
+  return length === 0 ? '' : base62(value / 62n, length - 1) + BASE62.charAt(Number(value % 62n));
 }
