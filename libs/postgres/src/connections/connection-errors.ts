@@ -1,3 +1,4 @@
+import type { DatabaseError } from 'pg';
 import { ApiError, serviceUnavailable, type UnavailableCause } from '#errors';
 import { StartupError } from '#runtime';
 
@@ -38,13 +39,9 @@ const MESSAGES = new RegExp(
   ].join('|'),
 );
 
-interface DatabaseFailure extends Error {
-  readonly code?: unknown;
-  readonly syscall?: unknown;
-  readonly severity?: unknown;
-  /** PostgreSQL's function that reported the error. */
-  readonly routine?: unknown;
-  readonly where?: unknown;
+/** An error of Node, PostgreSQL or TypeORM. */
+interface DatabaseFailure
+  extends NodeJS.ErrnoException, Partial<Pick<DatabaseError, 'severity' | 'routine' | 'where'>> {
   /** The pg error that a TypeORM error wraps. */
   readonly driverError?: DatabaseFailure;
 }
