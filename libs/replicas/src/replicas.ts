@@ -6,7 +6,6 @@ import {
   Batches,
   answerTimeoutMs,
   directly,
-  type Execute,
   executeOf,
   isConnectionFailure,
   parseDatabaseUri,
@@ -132,20 +131,18 @@ export class Replicas extends ReadReplicas implements OnApplicationShutdown {
   constructor(config: ReplicaConfig) {
     super();
     const execute = executeOf(config);
-    const createPool = (uri: string, options: ServicePoolOptions): ServicePool => {
+    const open = (uri: string, options: ServicePoolOptions): StatementRunner => {
       const settings = serverConnectionSettings(config, uri, true, { lock_timeout: LOCK_TIMEOUT_MS }, CONNECT_MS);
       const pool = new ServicePool({ ...settings, ...options });
       // The pool replaces an idle connection that breaks.
       pool.on('error', () => undefined);
       this.pools.push(pool);
-      return pool;
+      return new StatementRunner(pool, execute);
     };
     const primary = directly(config).databaseUrl as string;
-    this.primary = new StatementRunner(createPool(primary, { max: 1, answerTimeoutMs: CONNECT_MS }), execute);
-    this.all = config.databaseReplicaUrls.map((uri) => {
-      const pool = createPool(uri, { answerTimeoutMs: answerTimeoutMs(config) });
-      return new Replica(serverOf(uri), pool, execute);
-    });
+    this.primary = open(primary, { max: 1, answerTimeoutMs: CONNECT_MS });
+    const options = { answerTimeoutMs: answerTimeoutMs(config) };
+    this.all = config.databaseReplicaUrls.map((uri) => new Replica(serverOf(uri), open(uri, options)));
   }
 
   async onApplicationShutdown(): Promise<void> {
@@ -193,7 +190,6 @@ export class Replicas extends ReadReplicas implements OnApplicationShutdown {
  */
 class Replica {
   private readonly log = new Logger(Replica.name);
-  private readonly statements: StatementRunner;
   private readonly origins = new WeakMap<ClientBase, string>();
   /** When the next read may try a replica that is not ready, by `performance.now()`. */
   private triedAgainAt = 0;
@@ -204,11 +200,8 @@ class Replica {
 
   constructor(
     readonly name: string,
-    private readonly pool: ServicePool,
-    execute: Execute,
-  ) {
-    this.statements = new StatementRunner(pool, execute);
-  }
+    private readonly statements: StatementRunner,
+  ) {}
 
   get isUsable(): boolean {
     return this.isReady || performance.now() >= this.triedAgainAt;
@@ -261,7 +254,7 @@ class Replica {
 
   /** Takes a connection whose server has replayed the position. */
   private async leaseWithin(limitMs: number, position: Position): Promise<PoolClient> {
-    const { pool } = this;
+    const { pool } = this.statements;
     const { answered } = pool;
     const leasing = this.lease(position);
     const client = await within(leasing, limitMs);
@@ -276,7 +269,7 @@ class Replica {
   }
 
   private async lease(position: Position): Promise<PoolClient> {
-    const client = await this.pool.connect();
+    const client = await this.statements.pool.connect();
     try {
       if (await this.hasReplayed(client, position)) return client;
     } catch (error) {

@@ -189,7 +189,7 @@ export class ServicePool extends pg.Pool {
 
 export class StatementRunner {
   constructor(
-    private readonly pool: ServicePool,
+    readonly pool: ServicePool,
     readonly execute: Execute,
   ) {}
 
