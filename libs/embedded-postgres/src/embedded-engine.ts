@@ -241,12 +241,10 @@ async function initialise(dataDir: string, cluster: string): Promise<void> {
 
 async function runInitdb(directory: string): Promise<void> {
   const args = ['--input-type=module', '--eval', INITDB_SCRIPT, import.meta.resolve('@electric-sql/pglite'), directory];
-  try {
-    // The child exits when its standard input closes, which also happens when this process is killed.
-    await promisify(execFile)(process.execPath, args, { env: {} });
-  } catch (error) {
-    const { stderr = '', code, signal } = error as ExecFileException;
+  // The child exits when its standard input closes, which also happens when this process is killed.
+  await promisify(execFile)(process.execPath, args, { env: {} }).catch((cause: ExecFileException) => {
+    const { stderr = '', code, signal } = cause;
     const reason = /^\w*Error: .*$/m.exec(stderr)?.[0] ?? signal ?? `exit code ${code}`;
-    throw new Error(`initialising it failed (${reason})`, { cause: error });
-  }
+    throw new Error(`initialising it failed (${reason})`, { cause });
+  });
 }
