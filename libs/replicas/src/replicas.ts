@@ -215,7 +215,11 @@ class Replica {
     const isTrial = !this.isReady;
     try {
       const client = await this.leaseWithin(ANSWER_MS, position);
-      if (isTrial) this.resume();
+      if (isTrial) {
+        this.isReady = true;
+        if (this.logged !== undefined) this.log.log(`Replica ${this.name} is used again.`);
+        this.logged = undefined;
+      }
       const answer = work(client, this.statements).then((result) => ({ result }));
       if ((await within(answer, ANSWER_MS)) === undefined) {
         (await this.leaseWithin(PROOF_MS, position)).release();
@@ -236,12 +240,6 @@ class Replica {
   /** Must be called when a read has chosen the replica: one that is not ready gets no other for PAUSE_MS. */
   pause(): void {
     this.triedAgainAt = performance.now() + PAUSE_MS;
-  }
-
-  private resume(): void {
-    this.isReady = true;
-    if (this.logged !== undefined) this.log.log(`Replica ${this.name} is used again.`);
-    this.logged = undefined;
   }
 
   private explain(error: NodeJS.ErrnoException): void {
