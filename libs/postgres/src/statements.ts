@@ -109,7 +109,7 @@ class PreparedQuery implements Submittable {
   // `never` fits the rows of every caller.
   private readonly found: never[] = [];
   private parsers: ColumnParsers | undefined;
-  private connection: object | undefined;
+  private known!: Map<string, ColumnParsers>;
   private readonly values: (string | Buffer | null)[];
 
   /** @throws TypeError for a value that cannot be sent */
@@ -126,10 +126,11 @@ class PreparedQuery implements Submittable {
 
   submit(connection: Connection): void {
     const { name, text } = this;
-    this.connection = connection;
-    this.parsers = prepared.get(connection)?.get(name);
+    this.known = prepared.get(connection) ?? new Map<string, ColumnParsers>();
+    this.parsers = this.known.get(name);
     const pieces = [serialize.bind({ statement: name, values: this.values }), EXECUTE_AND_SYNC];
     if (this.parsers === undefined) {
+      prepared.set(connection, this.known);
       // Close first: PostgreSQL may have parsed the statement, and then refused to execute it.
       const ofStatement = { type: 'S', name } as const;
       pieces.unshift(serialize.close(ofStatement), serialize.parse({ name, text }), serialize.describe(ofStatement));
@@ -145,10 +146,7 @@ class PreparedQuery implements Submittable {
 
   private remember(parsers: ColumnParsers): void {
     this.parsers = parsers;
-    const { connection, name } = this;
-    if (connection === undefined || name === '') return;
-    const statements = prepared.get(connection) ?? new Map<string, ColumnParsers>();
-    prepared.set(connection, statements.set(name, parsers));
+    if (this.name !== '') this.known.set(this.name, parsers);
   }
 
   handleDataRow({ fields }: { fields: (string | null)[] }): void {
