@@ -41,7 +41,6 @@ function columnParserOf(type: number): ColumnParser {
   return TEXT_TYPES.has(type) || type >= FIRST_USER_TYPE ? asText : (pg.types.getTypeParser(type) as ColumnParser);
 }
 
-/** For pg's own query class. */
 const EXACT_TYPES = { getTypeParser: columnParserOf as pg.CustomTypesConfig['getTypeParser'] };
 
 /** The comment, in TypeORM's query builders, of a statement of the platform: see {@link EXACT}. */
