@@ -3,7 +3,7 @@ import { once } from 'node:events';
 import { setTimeout as sleep } from 'node:timers/promises';
 import pg from 'pg';
 import { hangUp } from '#internals';
-import type { PostgresConfig } from '#postgres';
+import { directly, type PostgresConfig } from '#postgres';
 import { Config } from '#settings';
 import { ApiKeyVerifier, KEY_TIME_TO_LIVE_MS } from './api-key.verifier.js';
 
@@ -29,6 +29,7 @@ export class ApiKeyChanges implements OnApplicationBootstrap, OnApplicationShutd
   private readonly stop = new AbortController();
   private connection: pg.Client | undefined;
   private listening: Promise<void> | undefined;
+  private isAway = false;
 
   constructor(
     @Inject(Config) private readonly config: PostgresConfig,
@@ -37,9 +38,8 @@ export class ApiKeyChanges implements OnApplicationBootstrap, OnApplicationShutd
 
   /** The start does not wait: what changes before the first LISTEN is noticed by it. */
   onApplicationBootstrap(): void {
-    const { databaseUrl, databaseDirectUrl } = this.config;
-    const listenUrl = databaseDirectUrl ?? databaseUrl;
-    if (listenUrl !== undefined) this.listening = this.listen(listenUrl);
+    const { databaseUrl } = directly(this.config);
+    if (databaseUrl !== undefined) this.listening = this.listen(databaseUrl);
   }
 
   async onApplicationShutdown(): Promise<void> {
@@ -51,21 +51,19 @@ export class ApiKeyChanges implements OnApplicationBootstrap, OnApplicationShutd
   /** Listens until shutdown, and reconnects when a connection breaks. */
   private async listen(databaseUrl: string): Promise<void> {
     const { signal } = this.stop;
-    let isAway = false;
     while (!signal.aborted) {
-      const attempt = this.listenOnce(databaseUrl, () => (isAway = false));
-      const reason = await attempt.catch((error: unknown) => (error as Error).message);
+      const reason = await this.listenOnce(databaseUrl).catch((error: unknown) => (error as Error).message);
       hangUp(this.connection);
-      if (!isAway && !signal.aborted) {
+      if (!this.isAway && !signal.aborted) {
         const seconds = KEY_TIME_TO_LIVE_MS / 1000;
         this.log.warn(`Changes of API keys take up to ${seconds} s here while the database is unreachable: ${reason}`);
       }
-      isAway = true;
+      this.isAway = true;
       await sleep(RETRY_MS, undefined, { signal }).catch(() => undefined);
     }
   }
 
-  private async listenOnce(databaseUrl: string, onListening: () => void): Promise<never> {
+  private async listenOnce(databaseUrl: string): Promise<never> {
     const connection = new pg.Client({
       connectionString: databaseUrl,
       connectionTimeoutMillis: this.config.acquireTimeoutMs,
@@ -84,7 +82,7 @@ export class ApiKeyChanges implements OnApplicationBootstrap, OnApplicationShutd
     await connection.query(`SET idle_session_timeout = 0; LISTEN ${CHANNEL}`);
     // Changes made before LISTEN were not notified.
     this.verifier.forget();
-    onListening();
+    this.isAway = false;
     while (!broken.signal.aborted) {
       await connection.query('SELECT');
       await sleep(HEARTBEAT_MS, undefined, { signal: broken.signal }).catch(() => undefined);

@@ -36,9 +36,8 @@ export function withoutWrapping(text: string): string {
 
 /** Whether a text may be the beginning of a key, and is no whole key: it is too short for one, or for one of this service. */
 export function isBeginning(text: string, apiKeyPrefix: string): boolean {
-  const rest = text.startsWith(apiKeyPrefix) ? text.slice(apiKeyPrefix.length) : undefined;
-  const isOurs = rest !== undefined && /^[0-9A-Za-z]*$/.test(rest) && rest.length < SECRET_LENGTH + CHECKSUM_LENGTH;
-  return text.length < MIN_KEY_LENGTH || isOurs;
+  const most = SECRET_LENGTH + CHECKSUM_LENGTH - 1;
+  return text.length < MIN_KEY_LENGTH || new RegExp(`^${apiKeyPrefix}[0-9A-Za-z]{0,${most}}$`).test(text);
 }
 
 /** The operator's request cannot be carried out. The message says why, and what to do instead. */
@@ -77,11 +76,5 @@ function checksum(text: string): string {
 }
 
 function base62(value: bigint, length: number): string {
-  let rest = value;
-  let text = '';
-  for (let position = 0; position < length; position++) {
-    text = BASE62.charAt(Number(rest % 62n)) + text;
-    rest /= 62n;
-  }
-  return text;
+  return length === 0 ? '' : base62(value / 62n, length - 1) + BASE62.charAt(Number(value % 62n));
 }

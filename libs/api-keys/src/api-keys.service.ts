@@ -218,8 +218,7 @@ export class ApiKeysService {
     const now = this.clock.now();
     const secret = createApiKey(this.application.product.apiKeyPrefix);
     const expiry = expiresAt && endOf(now, createdAt, expiresAt);
-    const secretParts = [displayedPrefix(secret), hashApiKey(secret)];
-    const values = [id, ...secretParts, new Date(now), expiry, new Date(now + overlap)];
+    const values = [id, displayedPrefix(secret), hashApiKey(secret), new Date(now), expiry, new Date(now + overlap)];
     const [successor] = await this.database.write<[string]>(REPLACE, values);
     this.verifier.forget();
     if (successor === undefined) {

@@ -55,17 +55,11 @@ export async function lockDirectory(directory: string, waitMs = LOCK_WAIT_MS): P
 
 /** Whether the process behind a socket answers, as a service does even if nobody understands the request; others hang up. */
 async function answers(socket: Socket, waitMs: number): Promise<boolean> {
-  if (isClosed(socket)) return false;
-  const answered = await new Promise<boolean>((done) => {
-    socket
-      .once('data', () => done(true))
-      .once('close', () => done(false))
-      .on('error', () => undefined)
-      .setTimeout(Math.max(waitMs, 1), () => done(false))
-      .write('?\r\n\r\n');
-  });
+  socket.setTimeout(Math.max(waitMs, 1), () => socket.destroy()).write('?\r\n\r\n');
+  const pieces = socket[Symbol.asyncIterator]();
+  const { done } = await pieces.next().catch(() => ({ done: true }));
   socket.destroy();
-  return answered;
+  return done !== true;
 }
 
 /** Whether the other process has hung up already, so that no event will say so. */

@@ -2,9 +2,7 @@ import type { PGlite } from '@electric-sql/pglite';
 import { Logger } from '@nestjs/common';
 import { execFile, type ExecFileException } from 'node:child_process';
 import { mkdir, mkdtemp, readdir, rename, rm, stat } from 'node:fs/promises';
-import { createRequire } from 'node:module';
 import { join, resolve } from 'node:path';
-import { pathToFileURL } from 'node:url';
 import pg from 'pg';
 import { promisify } from 'node:util';
 import { StartupError } from '#runtime';
@@ -195,10 +193,8 @@ async function openCluster(dataDir: string, mayInitialise: boolean): Promise<PGl
 
 /** Whether a directory has a database. False only for certain: one that cannot be looked into may have one. */
 export async function hasDatabase(dataDir: string): Promise<boolean> {
-  return stat(join(dataDir, CLUSTER)).then(
-    () => true,
-    ({ code }: NodeJS.ErrnoException) => code !== 'ENOENT',
-  );
+  const found: unknown = await stat(join(dataDir, CLUSTER)).catch(({ code }: NodeJS.ErrnoException) => code);
+  return found !== 'ENOENT';
 }
 
 async function makeAndLock(dataDir: string): Promise<DirectoryLock> {
@@ -244,14 +240,11 @@ async function initialise(dataDir: string, cluster: string): Promise<void> {
 }
 
 async function runInitdb(directory: string): Promise<void> {
-  const pglite = pathToFileURL(createRequire(import.meta.url).resolve('@electric-sql/pglite')).href;
-  const args = ['--input-type=module', '--eval', INITDB_SCRIPT, pglite, directory];
-  try {
-    // The child exits when its standard input closes, which also happens when this process is killed.
-    await promisify(execFile)(process.execPath, args, { env: {} });
-  } catch (error) {
-    const { stderr = '', code, signal } = error as ExecFileException;
+  const args = ['--input-type=module', '--eval', INITDB_SCRIPT, import.meta.resolve('@electric-sql/pglite'), directory];
+  // The child exits when its standard input closes, which also happens when this process is killed.
+  await promisify(execFile)(process.execPath, args, { env: {} }).catch((cause: ExecFileException) => {
+    const { stderr = '', code, signal } = cause;
     const reason = /^\w*Error: .*$/m.exec(stderr)?.[0] ?? signal ?? `exit code ${code}`;
-    throw new Error(`initialising it failed (${reason})`, { cause: error });
-  }
+    throw new Error(`initialising it failed (${reason})`, { cause });
+  });
 }

@@ -18,7 +18,7 @@ const OF_TEXTS = ['22021', '22P05', '22P02'];
 /** The class of its codes for values that a type or function cannot take. Most of the messages quote the value. */
 const OF_VALUES = /^22...$/;
 
-/** Finds a member by its value; the name is undefined if its own name is meant. */
+/** The clause for a value that is the cause; undefined for any other. */
 type Finder = (value: unknown) => string | undefined;
 
 /**

@@ -122,11 +122,7 @@ export class IdempotencyKeyRepository {
   }
 
   /** Stores a key in a transaction. False if a committed transaction has stored it already. */
-  async store(
-    transaction: Transaction,
-    key: Pick<IdempotencyKey, 'clientId' | 'value'>,
-    { fingerprint, result }: StoredResult,
-  ): Promise<boolean> {
+  async store(transaction: Transaction, key: IdempotencyKey, { fingerprint, result }: StoredResult): Promise<boolean> {
     const values = [key.clientId, key.value, fingerprint, result];
     return (await transaction.run(IDEMPOTENCY_STATEMENTS.STORE, values).catch(settle)).length > 0;
   }

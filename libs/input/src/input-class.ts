@@ -72,8 +72,8 @@ export class CheckedProperty {
  * then class-transformer and class-validator read and check the whole class.
  */
 export function checkedProperty(
-  rule: Rule,
   { required = true, nullable = false, ...described }: Described & ApiPropertyOptions,
+  rule: Rule,
 ): PropertyDecorator {
   return (prototype, key) => {
     const property = new CheckedProperty(String(key), required, nullable, rule);

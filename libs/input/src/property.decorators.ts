@@ -66,7 +66,7 @@ interface EnumValues {
  */
 export function TextProperty(options: Described & TextLimits & { default?: string }): PropertyDecorator {
   const { minLength, maxLength, notBlank = false, ...described } = options;
-  const rule: Rule = {
+  return checkedProperty(described, {
     expected:
       `a string of ${minLength} to ${maxLength} characters` +
       `${notBlank ? ', not blank,' : ''} without NUL or unpaired surrogates`,
@@ -79,8 +79,7 @@ export function TextProperty(options: Described & TextLimits & { default?: strin
       countCharacters(value) >= minLength &&
       (!notBlank || /\S/u.test(value)) &&
       !UNSTORABLE.test(value),
-  };
-  return checkedProperty(rule, described);
+  });
 }
 
 /**
@@ -92,9 +91,9 @@ export function Int64Property(
   described: Described & { default?: number; isArray?: boolean; maxItems?: number },
 ): PropertyDecorator {
   const { isArray = false, maxItems = Infinity } = described;
-  if (!isArray) return checkedProperty({ ...INT64, forStrings: NOT_QUOTED, convert: int64Of }, described);
+  if (!isArray) return checkedProperty(described, { ...INT64, forStrings: NOT_QUOTED, convert: int64Of });
   const most = maxItems === Infinity ? '' : `at most ${maxItems} `;
-  const rule: Rule = {
+  return checkedProperty(described, {
     expected: `an array of ${most}integers between ${INT64_MIN} and ${INT64_MAX}, sent as JSON numbers`,
     schema: INT64.schema,
     isValid: (value) => Array.isArray(value) && value.length <= maxItems && value.every(isInt64),
@@ -103,8 +102,7 @@ export function Int64Property(
       const origin = originOf(value, (holder as Record<string, unknown>)[name]);
       return value.map((item: unknown, index) => int64Of(item, origin, index));
     },
-  };
-  return checkedProperty(rule, described);
+  });
 }
 
 /**
@@ -118,7 +116,7 @@ export function IntegerProperty(options: Described & IntegerLimits & { default?:
     const numeral = numeralOfValue(value, holder, name);
     return numeral === undefined ? value : Number(int64OfNumeral(numeral) ?? NaN);
   };
-  return checkedProperty({ ...integerWithin(minimum, maximum), forStrings: NOT_QUOTED, convert }, described);
+  return checkedProperty(described, { ...integerWithin(minimum, maximum), forStrings: NOT_QUOTED, convert });
 }
 
 /**
@@ -127,13 +125,12 @@ export function IntegerProperty(options: Described & IntegerLimits & { default?:
  * @example `@BooleanProperty({ description: 'Whether it cannot wait.', example: false }) urgent: boolean;`
  */
 export function BooleanProperty(options: Described & { default?: boolean }): PropertyDecorator {
-  const rule: Rule = {
+  return checkedProperty(options, {
     expected: 'true or false',
     forStrings: ', not a string',
     schema: { type: 'boolean' },
     isValid: (value) => typeof value === 'boolean',
-  };
-  return checkedProperty(rule, options);
+  });
 }
 
 /**
@@ -143,12 +140,11 @@ export function BooleanProperty(options: Described & { default?: boolean }): Pro
  */
 export function EnumProperty(options: Described & EnumValues & { default?: string }): PropertyDecorator {
   const { enum: values, ...described } = options;
-  const rule: Rule = {
+  return checkedProperty(described, {
     expected: `one of ${values.join(', ')}`,
     schema: { enum: [...values] },
     isValid: (value) => typeof value === 'string' && values.includes(value),
-  };
-  return checkedProperty(rule, described);
+  });
 }
 
 /**
@@ -158,7 +154,7 @@ export function EnumProperty(options: Described & EnumValues & { default?: strin
  */
 export function Int64Parameter(described: Described): PropertyDecorator {
   const convert = (value: unknown): unknown => (typeof value === 'string' ? (parseInt64(value) ?? value) : value);
-  return checkedProperty({ ...INT64, convert }, described);
+  return checkedProperty(described, { ...INT64, convert });
 }
 
 /**
@@ -170,7 +166,7 @@ export function IntegerParameter(options: Described & IntegerLimits & { default?
   const { minimum, maximum, ...described } = options;
   const convert = (value: unknown): unknown =>
     typeof value === 'string' && /^(0|[1-9][0-9]{0,14})$/.test(value) ? Number(value) : value;
-  return checkedProperty({ ...integerWithin(minimum, maximum), convert }, described);
+  return checkedProperty(described, { ...integerWithin(minimum, maximum), convert });
 }
 
 /**
@@ -183,12 +179,11 @@ export function OpaqueParameter(
   options: Described & { maxLength?: number; pattern?: string; anyText?: boolean },
 ): PropertyDecorator {
   const { anyText = false, ...described } = options;
-  const rule: Rule = {
+  return checkedProperty(described, {
     expected: 'a string without NUL or unpaired surrogates',
     schema: { type: 'string' },
     isValid: (value) => typeof value === 'string' && (anyText || !UNSTORABLE.test(value)),
-  };
-  return checkedProperty(rule, described);
+  });
 }
 
 /**

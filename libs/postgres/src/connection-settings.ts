@@ -106,9 +106,8 @@ export function serverConnectionSettings(
   limits: Readonly<Record<string, number>> = {},
   timeoutMs = config.acquireTimeoutMs,
 ): ServicePoolOptions {
-  const { statementTimeoutMs } = config;
   const all = {
-    statement_timeout: statementTimeoutMs,
+    statement_timeout: config.statementTimeoutMs,
     idle_in_transaction_session_timeout: IDLE_TIMEOUT_MS,
     // `statement_timeout` bounds the wait for a lock, and the pool closes unused connections.
     lock_timeout: 0,

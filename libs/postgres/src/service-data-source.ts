@@ -27,7 +27,7 @@ export class ServiceDataSource extends DataSource {
   override createQueryRunner(mode: ReplicationMode = 'master'): QueryRunner {
     if (mode === 'slave')
       throw new Error("For createQueryRunner('slave') write Database.readReplica(async (manager) => …).");
-    return this.withManager(new ServiceQueryRunner(this.driver, this.pool));
+    return this.withManager(new ServiceQueryRunner(this.driver, 'master'));
   }
 
   /** TypeORM would take 'slave', and use the primary. */
@@ -41,7 +41,7 @@ export class ServiceDataSource extends DataSource {
     const driver = Object.create(this.driver, {
       obtainMasterConnection: { value: () => Promise.resolve([client, release]) },
     }) as PostgresDriver;
-    return this.withManager(new ServiceQueryRunner(driver, this.pool));
+    return this.withManager(new ServiceQueryRunner(driver, 'master'));
   }
 
   private withManager(queryRunner: ServiceQueryRunner): QueryRunner {
@@ -59,16 +59,10 @@ export class ServiceDataSource extends DataSource {
 
 /** TypeORM's query runner, and so its repositories. Connection failures surface as ApiError UNAVAILABLE. */
 class ServiceQueryRunner extends PostgresQueryRunner {
+  private readonly pool = this.driver.master as ServicePool;
   private isReleasedByCaller = false;
   private client: ClientBase | undefined;
   private failure: Error | undefined;
-
-  constructor(
-    driver: PostgresDriver,
-    private readonly pool: ServicePool,
-  ) {
-    super(driver, 'master');
-  }
 
   // `never` fits the result types of all of TypeORM's overloads.
   override async query(text: string, parameters?: unknown[], useStructuredResult?: boolean): Promise<never> {

@@ -31,19 +31,17 @@ const TEXT_TYPES = new Set<number>([INT8, TEXT, VARCHAR]);
 /** Lowest object id of user-defined types, such as enums. Their text is the value, too. */
 const FIRST_USER_TYPE = 16_384;
 
-/** Converts the text of a column to its value; undefined if the text is the value. */
-export type ColumnParser = ((text: string) => unknown) | undefined;
+/** Converts the text of a column to its value. */
+type ColumnParser = (text: string) => unknown;
+
+const asText: ColumnParser = (text) => text;
 
 /** @param type PostgreSQL's object id of the column's type */
-export function columnParserOf(type: number): ColumnParser {
-  return TEXT_TYPES.has(type) || type >= FIRST_USER_TYPE ? undefined : (pg.types.getTypeParser(type) as ColumnParser);
+function columnParserOf(type: number): ColumnParser {
+  return TEXT_TYPES.has(type) || type >= FIRST_USER_TYPE ? asText : (pg.types.getTypeParser(type) as ColumnParser);
 }
 
-/** For pg's own query class. */
-const EXACT_TYPES: pg.CustomTypesConfig = {
-  getTypeParser: ((type: number) =>
-    columnParserOf(type) ?? ((text: string) => text)) as pg.CustomTypesConfig['getTypeParser'],
-};
+const EXACT_TYPES = { getTypeParser: columnParserOf as pg.CustomTypesConfig['getTypeParser'] };
 
 /** The comment, in TypeORM's query builders, of a statement of the platform: see {@link EXACT}. */
 export const EXACT_COMMENT = 'exact';
@@ -76,11 +74,7 @@ export function timeOf(epoch: string): Date {
 }
 
 /** Executes a statement by pg's own query class. */
-export const executeQuery: Execute = async <Row extends unknown[]>(
-  client: ClientBase,
-  { name, text }: Statement,
-  values: readonly unknown[],
-) => {
+export const executeQuery: Execute = async (client, { name, text }, values) => {
   const query = {
     name,
     text,
@@ -89,7 +83,7 @@ export const executeQuery: Execute = async <Row extends unknown[]>(
     types: EXACT_TYPES,
     queryMode: 'extended',
   };
-  const { rows } = await client.query<Row>(query);
+  const { rows } = await client.query<never>(query);
   return rows;
 };
 
@@ -107,37 +101,35 @@ const prepared = new WeakMap<object, Map<string, ColumnParsers>>();
  * pg's own `Query` asks PostgreSQL to describe the columns at each execution, and sends four messages in separate buffers.
  * This class asks only when the statement is parsed, and sends one buffer.
  */
-class PreparedQuery<Row extends unknown[]> implements Submittable {
-  readonly rows: Promise<Row[]>;
+class PreparedQuery implements Submittable {
   /** Tracing tools read `name` and `text`. */
   readonly name: string;
   readonly text: string;
-  /** Settles `rows`. Tracing tools, such as OpenTelemetry's, wrap it to notice the end of the statement. */
-  callback!: (error: unknown, rows?: Row[]) => void;
-  private readonly found: Row[] = [];
+  // `never` fits the rows of every caller.
+  private readonly found: never[] = [];
   private parsers: ColumnParsers | undefined;
-  private connection: object | undefined;
+  private known!: Map<string, ColumnParsers>;
   private readonly values: (string | Buffer | null)[];
 
   /** @throws TypeError for a value that cannot be sent */
-  constructor({ name, text }: Statement, values: readonly unknown[]) {
+  constructor(
+    { name, text }: Statement,
+    values: readonly unknown[],
+    /** Tracing tools, such as OpenTelemetry's, wrap it to notice the end of the statement. */
+    public callback: (error: unknown, rows?: never[]) => void,
+  ) {
     this.name = name;
     this.text = text;
     this.values = values.map(prepareValue);
-    this.rows = new Promise((resolve, reject) => {
-      this.callback = (error, rows = []) => {
-        if (error === undefined) resolve(rows);
-        else reject(error);
-      };
-    });
   }
 
   submit(connection: Connection): void {
     const { name, text } = this;
-    this.connection = connection;
-    this.parsers = prepared.get(connection)?.get(name);
+    this.known = prepared.get(connection) ?? new Map<string, ColumnParsers>();
+    this.parsers = this.known.get(name);
     const pieces = [serialize.bind({ statement: name, values: this.values }), EXECUTE_AND_SYNC];
     if (this.parsers === undefined) {
+      prepared.set(connection, this.known);
       // Close first: PostgreSQL may have parsed the statement, and then refused to execute it.
       const ofStatement = { type: 'S', name } as const;
       pieces.unshift(serialize.close(ofStatement), serialize.parse({ name, text }), serialize.describe(ofStatement));
@@ -148,20 +140,18 @@ class PreparedQuery<Row extends unknown[]> implements Submittable {
   /** Called at the first execution on a connection only. */
   handleRowDescription({ fields }: { fields: readonly { dataTypeID: number }[] }): void {
     const parsers = fields.map(({ dataTypeID }) => columnParserOf(dataTypeID));
-    this.remember(parsers.some((parser) => parser !== undefined) ? parsers : null);
+    this.remember(parsers.some((parser) => parser !== asText) ? parsers : null);
   }
 
   private remember(parsers: ColumnParsers): void {
     this.parsers = parsers;
-    const { connection, name } = this;
-    if (connection === undefined || name === '') return;
-    const statements = prepared.get(connection) ?? new Map<string, ColumnParsers>();
-    prepared.set(connection, statements.set(name, parsers));
+    if (this.name !== '') this.known.set(this.name, parsers);
   }
 
   handleDataRow({ fields }: { fields: (string | null)[] }): void {
     const { parsers } = this;
-    this.found.push((parsers ? fields.map((text, index) => readColumn(text, parsers[index])) : fields) as Row);
+    const row = parsers ? fields.map((text, index) => (text === null ? null : parsers[index]?.(text))) : fields;
+    this.found.push(row as never);
   }
 
   handleReadyForQuery(): void {
@@ -180,20 +170,12 @@ class PreparedQuery<Row extends unknown[]> implements Submittable {
   handlePortalSuspended(): void {}
 }
 
-function readColumn(text: string | null, parser: ColumnParser): unknown {
-  return text === null || parser === undefined ? text : parser(text);
-}
-
 /** Executes a statement by `PreparedQuery`. Callers see no difference to `executeQuery`. */
-export const executePreparedQuery: Execute = async <Row extends unknown[]>(
-  client: ClientBase,
-  statement: Statement,
-  values: readonly unknown[],
-) => {
-  const query = new PreparedQuery<Row>(statement, values);
-  client.query(query);
-  return query.rows;
-};
+export const executePreparedQuery: Execute = (client, statement, values) =>
+  new Promise((resolve, reject) => {
+    const settle = (error: unknown, rows: never[] = []): void => (error === undefined ? resolve(rows) : reject(error));
+    client.query(new PreparedQuery(statement, values, settle));
+  });
 
 /**
  * How statements are executed: by our own query class if the fast path `prepared-queries` is on, else by pg's. If pg's

@@ -89,22 +89,21 @@ export class SharedTokenBuckets {
 
   /** Like `TokenBuckets.take`; undefined if Redis is unreachable, late, or returns nothing sensible. */
   async take(client: bigint, perMinute: number): Promise<number | undefined> {
+    if (performance.now() < this.pausedUntil) return undefined;
     try {
-      if (performance.now() >= this.pausedUntil) {
-        const answer: unknown = await this.redis.takeToken(String(client), perMinute);
-        const left = typeof answer === 'string' ? Number(answer) : NaN;
-        if (!(left >= -1 && left < perMinute)) throw new Error(`It returned ${String(answer)}.`);
-        if (this.isAway) {
-          this.isAway = false;
-          if (this.isTold) this.log.log('Redis is back: the instances share their rate limits again.');
-          this.isTold = false;
-        }
-        return left;
+      const answer: unknown = await this.redis.takeToken(String(client), perMinute);
+      const left = typeof answer === 'string' ? Number(answer) : NaN;
+      if (!(left >= -1 && left < perMinute)) throw new Error(`It returned ${String(answer)}.`);
+      if (this.isAway) {
+        this.isAway = false;
+        if (this.isTold) this.log.log('Redis is back: the instances share their rate limits again.');
+        this.isTold = false;
       }
+      return left;
     } catch (error) {
       this.pause(error as Error);
+      return undefined;
     }
-    return undefined;
   }
 
   close(): void {

@@ -19,26 +19,23 @@ import { type ReplicaConfig, Replicas } from './replicas.js';
 })
 export class ReplicasModule {
   constructor(metrics: Metrics, @Optional() replicas?: ReadReplicas) {
-    if (replicas instanceof Replicas) observe(replicas, metrics);
+    if (!(replicas instanceof Replicas)) return;
+    registerMetric(Gauge, metrics, {
+      name: 'replica_ready',
+      help: 'Processes whose last read that chose the replica found it ready. The log says why others did not.',
+      labelNames: ['replica'],
+      read: () => replicas.all.map(({ name, isReady }) => [{ replica: name }, Number(isReady)]),
+    });
+    registerMetric(Counter, metrics, {
+      name: 'replica_reads_total',
+      help: 'Statements that the read replica has served.',
+      labelNames: ['replica'],
+      read: () => replicas.all.map(({ name, reads }) => [{ replica: name }, reads]),
+    });
+    registerMetric(Counter, metrics, {
+      name: 'replica_fallbacks_total',
+      help: 'Statements that the primary has served in place of a read replica.',
+      read: () => replicas.fallbacks,
+    });
   }
-}
-
-function observe(replicas: Replicas, metrics: Metrics): void {
-  registerMetric(Gauge, metrics, {
-    name: 'replica_ready',
-    help: 'Processes whose last read that chose the replica found it ready. The log says why others did not.',
-    labelNames: ['replica'],
-    read: () => replicas.all.map(({ name, isReady }) => [{ replica: name }, Number(isReady)]),
-  });
-  registerMetric(Counter, metrics, {
-    name: 'replica_reads_total',
-    help: 'Statements that the read replica has served.',
-    labelNames: ['replica'],
-    read: () => replicas.all.map(({ name, reads }) => [{ replica: name }, reads]),
-  });
-  registerMetric(Counter, metrics, {
-    name: 'replica_fallbacks_total',
-    help: 'Statements that the primary has served in place of a read replica.',
-    read: () => replicas.fallbacks,
-  });
 }

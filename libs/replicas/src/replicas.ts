@@ -6,7 +6,6 @@ import {
   Batches,
   answerTimeoutMs,
   directly,
-  type Execute,
   executeOf,
   isConnectionFailure,
   parseDatabaseUri,
@@ -132,20 +131,18 @@ export class Replicas extends ReadReplicas implements OnApplicationShutdown {
   constructor(config: ReplicaConfig) {
     super();
     const execute = executeOf(config);
-    const createPool = (uri: string, options: ServicePoolOptions): ServicePool => {
+    const open = (uri: string, options: ServicePoolOptions): StatementRunner => {
       const settings = serverConnectionSettings(config, uri, true, { lock_timeout: LOCK_TIMEOUT_MS }, CONNECT_MS);
       const pool = new ServicePool({ ...settings, ...options });
       // The pool replaces an idle connection that breaks.
       pool.on('error', () => undefined);
       this.pools.push(pool);
-      return pool;
+      return new StatementRunner(pool, execute);
     };
     const primary = directly(config).databaseUrl as string;
-    this.primary = new StatementRunner(createPool(primary, { max: 1, answerTimeoutMs: CONNECT_MS }), execute);
-    this.all = config.databaseReplicaUrls.map((uri) => {
-      const pool = createPool(uri, { answerTimeoutMs: answerTimeoutMs(config) });
-      return new Replica(serverOf(uri), pool, execute);
-    });
+    this.primary = open(primary, { max: 1, answerTimeoutMs: CONNECT_MS });
+    const options = { answerTimeoutMs: answerTimeoutMs(config) };
+    this.all = config.databaseReplicaUrls.map((uri) => new Replica(serverOf(uri), open(uri, options)));
   }
 
   async onApplicationShutdown(): Promise<void> {
@@ -179,8 +176,7 @@ export class Replicas extends ReadReplicas implements OnApplicationShutdown {
 
   /** @throws Error when the primary acknowledges commits before they are in the log */
   private async askPosition(): Promise<Position> {
-    const [row] = await this.primary.run<[lsn: string, origin: string, commit: string]>(POSITION, []);
-    const [lsn, origin, synchronousCommit] = row as [string, string, string];
+    const [[lsn, origin, synchronousCommit]] = (await this.primary.run(POSITION, [])) as [[string, string, string]];
     if (synchronousCommit !== 'off') return { lsn, origin };
     this.warnings.warn('Replicas are not used: they need synchronous_commit=on in PostgreSQL.');
     throw new Error('synchronous_commit is off on the primary');
@@ -194,7 +190,6 @@ export class Replicas extends ReadReplicas implements OnApplicationShutdown {
  */
 class Replica {
   private readonly log = new Logger(Replica.name);
-  private readonly statements: StatementRunner;
   private readonly origins = new WeakMap<ClientBase, string>();
   /** When the next read may try a replica that is not ready, by `performance.now()`. */
   private triedAgainAt = 0;
@@ -205,11 +200,8 @@ class Replica {
 
   constructor(
     readonly name: string,
-    private readonly pool: ServicePool,
-    execute: Execute,
-  ) {
-    this.statements = new StatementRunner(pool, execute);
-  }
+    private readonly statements: StatementRunner,
+  ) {}
 
   get isUsable(): boolean {
     return this.isReady || performance.now() >= this.triedAgainAt;
@@ -223,7 +215,11 @@ class Replica {
     const isTrial = !this.isReady;
     try {
       const client = await this.leaseWithin(ANSWER_MS, position);
-      if (isTrial) this.resume();
+      if (isTrial) {
+        this.isReady = true;
+        if (this.logged !== undefined) this.log.log(`Replica ${this.name} is used again.`);
+        this.logged = undefined;
+      }
       const answer = work(client, this.statements).then((result) => ({ result }));
       if ((await within(answer, ANSWER_MS)) === undefined) {
         (await this.leaseWithin(PROOF_MS, position)).release();
@@ -246,12 +242,6 @@ class Replica {
     this.triedAgainAt = performance.now() + PAUSE_MS;
   }
 
-  private resume(): void {
-    this.isReady = true;
-    if (this.logged !== undefined) this.log.log(`Replica ${this.name} is used again.`);
-    this.logged = undefined;
-  }
-
   private explain(error: NodeJS.ErrnoException): void {
     const { message, code } = error;
     const reason = error instanceof NotUsable ? message : `it cannot be reached (${(message || code)?.split('\n')[0]})`;
@@ -262,7 +252,7 @@ class Replica {
 
   /** Takes a connection whose server has replayed the position. */
   private async leaseWithin(limitMs: number, position: Position): Promise<PoolClient> {
-    const { pool } = this;
+    const { pool } = this.statements;
     const { answered } = pool;
     const leasing = this.lease(position);
     const client = await within(leasing, limitMs);
@@ -277,7 +267,7 @@ class Replica {
   }
 
   private async lease(position: Position): Promise<PoolClient> {
-    const client = await this.pool.connect();
+    const client = await this.statements.pool.connect();
     try {
       if (await this.hasReplayed(client, position)) return client;
     } catch (error) {
@@ -294,8 +284,7 @@ class Replica {
   private async hasReplayed(client: ClientBase, { lsn, origin }: Position): Promise<boolean> {
     const deadline = performance.now() + REPLAY_MS;
     const ask = async (statement: Statement, values: unknown[]): Promise<string> => {
-      const [row] = await this.statements.execute<[string, string]>(client, statement, values);
-      const [isStandby, answer] = row as [string, string];
+      const [[isStandby, answer]] = (await this.statements.execute(client, statement, values)) as [[string, string]];
       if (isStandby !== 'true') throw new NotUsable('it is no standby');
       return answer;
     };

@@ -1,3 +1,4 @@
+import type { DatabaseError } from 'pg';
 import { ApiError, serviceUnavailable, type UnavailableCause } from '#errors';
 import { StartupError } from '#runtime';
 
@@ -38,13 +39,9 @@ const MESSAGES = new RegExp(
   ].join('|'),
 );
 
-interface DatabaseFailure extends Error {
-  readonly code?: unknown;
-  readonly syscall?: unknown;
-  readonly severity?: unknown;
-  /** PostgreSQL's function that reported the error. */
-  readonly routine?: unknown;
-  readonly where?: unknown;
+/** An error of Node, PostgreSQL or TypeORM. */
+interface DatabaseFailure
+  extends NodeJS.ErrnoException, Partial<Pick<DatabaseError, 'severity' | 'routine' | 'where'>> {
   /** The pg error that a TypeORM error wraps. */
   readonly driverError?: DatabaseFailure;
 }
@@ -132,16 +129,15 @@ function causeOf(error: Error): UnavailableCause {
   return typeof code === 'string' && REFUSALS.test(code) ? 'database_refused' : 'database_away';
 }
 
-/** By SQLSTATE (PostgreSQL, appendix A): makes a line of PostgreSQL's message and of advice. */
-const ADVICE: Readonly<Record<string, (message: string) => string>> = {
-  '42501': (message) =>
-    `${message}. Grant the user of DATABASE_URL what "Roles and rights" of docs/operating.md lists.`,
-  '42P01': (message) =>
-    `${message}. If the database was restored in part, restore the whole backup; else a module names a table that no migration makes.`,
-  '25006': (message) => `${message}: the database is a standby or read-only. Set DATABASE_URL to the primary.`,
-  '53100': (message) => `${message}. The disk of PostgreSQL is full: free some space on it, and try again.`,
-  '53300': (message) => `${message}. Raise max_connections of PostgreSQL, or lower DATABASE_POOL_SIZE.`,
-  '57014': (message) => `${message}. Something in the database blocks or slows it down: try again when that has ended.`,
+/** By SQLSTATE (PostgreSQL, appendix A): what follows PostgreSQL's message. */
+const ADVICE: Readonly<Record<string, string>> = {
+  '42501': '. Grant the user of DATABASE_URL what "Roles and rights" of docs/operating.md lists.',
+  '42P01':
+    '. If the database was restored in part, restore the whole backup; else a module names a table that no migration makes.',
+  '25006': ': the database is a standby or read-only. Set DATABASE_URL to the primary.',
+  '53100': '. The disk of PostgreSQL is full: free some space on it, and try again.',
+  '53300': '. Raise max_connections of PostgreSQL, or lower DATABASE_POOL_SIZE.',
+  '57014': '. Something in the database blocks or slows it down: try again when that has ended.',
 };
 
 /**
@@ -154,8 +150,8 @@ export function databaseFault(error: unknown): StartupError | undefined {
   if (fault === undefined || message === '') return undefined;
   if (typeof fault.severity === 'string') {
     const code = String(fault.code);
-    const line = ADVICE[code]?.(message) ?? `${message} (SQLSTATE ${code}). The log of PostgreSQL says more.`;
-    return new StartupError(`PostgreSQL refuses: ${line}`, { cause: error });
+    const advice = ADVICE[code] ?? ` (SQLSTATE ${code}). The log of PostgreSQL says more.`;
+    return new StartupError(`PostgreSQL refuses: ${message}${advice}`, { cause: error });
   }
   // Connection failures are always wrapped (`asUnavailable`); an error that is not wrapped comes from elsewhere.
   if (fault === error) return undefined;

@@ -66,7 +66,15 @@ export class ServicePool extends pg.Pool {
     const Client = (options.Client ?? pg.Client) as typeof pg.Client;
     class PooledClient extends Client {
       constructor(clientOptions?: PoolConfig) {
-        super(clientOptions);
+        try {
+          super(clientOptions);
+        } catch (error) {
+          // A certificate cannot be read. pg-pool calls the constructor from callbacks, where its error would end the process,
+          // so `connect` fails in its place.
+          super({ ...clientOptions, connectionString: undefined });
+          const fault = unavailable(error as Error);
+          Object.assign(this, { connect: (callback: (fault: Error) => void) => queueMicrotask(() => callback(fault)) });
+        }
         clients.add(this);
         collectParameters(this, parameters);
         this.once('end', () => clients.delete(this));
@@ -78,7 +86,7 @@ export class ServicePool extends pg.Pool {
         return super.query(exactly(query) as string, ...(others as [])) as unknown as never;
       }
     }
-    super({ ...options, Client: connectable(PooledClient) });
+    super({ ...options, Client: PooledClient });
     this.clients = clients;
     this.parameters = parameters;
     const { admit, answerTimeoutMs } = options;
@@ -171,38 +179,17 @@ export class ServicePool extends pg.Pool {
       destroySocket(client, new Error('Query read timeout'));
     }
     this.seen = seen;
-    if (this.unanswered > 0) void this.countStandbyWaits();
-  }
-
-  private async countStandbyWaits(): Promise<void> {
-    const [row] = await this.query<{ count: string }>(STANDBY_WAITS).then(
-      ({ rows }) => rows,
-      () => [],
+    if (this.unanswered === 0) return;
+    this.query<{ count: string }>(STANDBY_WAITS).then(
+      ({ rows: [row] }) => (this.unanswered = Math.min(this.unanswered, Number(row?.count))),
+      () => undefined,
     );
-    if (row !== undefined) this.unanswered = Math.min(this.unanswered, Number(row.count));
   }
 }
 
-/**
- * Clients whose `connect` fails where their constructor would, because a certificate cannot be read: pg-pool calls the
- * constructor from callbacks, where its error would end the process.
- */
-function connectable(Client: typeof pg.Client): typeof pg.Client {
-  return function (options?: PoolConfig) {
-    try {
-      return new Client(options);
-    } catch (error) {
-      const connect = (callback: (fault: Error) => void): void =>
-        queueMicrotask(() => callback(unavailable(error as Error)));
-      return Object.assign(new Client({ ...options, connectionString: undefined }), { connect });
-    }
-  } as unknown as typeof pg.Client;
-}
-
-/** Runs statements on connections of a pool. */
 export class StatementRunner {
   constructor(
-    private readonly pool: ServicePool,
+    readonly pool: ServicePool,
     readonly execute: Execute,
   ) {}
 

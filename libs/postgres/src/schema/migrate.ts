@@ -24,18 +24,18 @@ const NO_LOCK = new Set<unknown>(['55P03', '40P01']);
 /** SQLSTATEs of a table, type, function, index or column that exists already. */
 const EXISTS = new Set<unknown>(['42P07', '42710', '42723', '42701']);
 
-/** TypeORM's own table, with the additional columns `applied_at` and `backward_compatible`. */
-const CREATE_HISTORY = `
+/**
+ * TypeORM's own table, with the additional columns `applied_at` and `backward_compatible`; and that in which generated migrations
+ * store the definitions of views and generated columns, which TypeORM would create for entities only.
+ */
+const CREATE_TABLES = `
   CREATE TABLE IF NOT EXISTS schema_migration (
     id integer GENERATED ALWAYS AS IDENTITY CONSTRAINT pk_schema_migration PRIMARY KEY,
     timestamp bigint NOT NULL,
     name varchar NOT NULL CONSTRAINT uq_schema_migration_name UNIQUE,
     applied_at timestamptz NOT NULL DEFAULT now(),
     backward_compatible boolean NOT NULL DEFAULT false
-  )`;
-
-/** Generated migrations store the definitions of views and generated columns here. TypeORM would create it for entities only. */
-const CREATE_METADATA = `
+  );
   CREATE TABLE IF NOT EXISTS typeorm_metadata (
     type varchar NOT NULL, database varchar, schema varchar, "table" varchar, name varchar, value text)`;
 
@@ -48,7 +48,7 @@ const INVALID_INDEXES = `${EXACT}
   WHERE NOT indisvalid AND relkind = 'i' AND nspname !~ '^(pg_|information_schema$)' ORDER BY 1`;
 
 /** Takes a line for the operator while the schema changes. */
-export type Report = (line: string) => void;
+type Report = (line: string) => void;
 
 /**
  * Applies the pending migrations in order, each in a transaction unless it declares
@@ -72,7 +72,9 @@ export async function migrate(dataSource: DataSource, report: Report = () => und
     for (const [index, name] of pending.entries()) {
       const migration = known.get(name) as Migration;
       await change(queryRunner, name, migration, report, async () => {
-        await createHistory(queryRunner);
+        // In the transaction, so that a migration which is undone leaves nothing; and only here, because a read-only database
+        // and a user without the right to create tables are accepted as long as nothing is pending.
+        await queryRunner.query(CREATE_TABLES).catch((error: unknown) => Promise.reject(databaseFault(error) ?? error));
         await migration.up(queryRunner);
         await refuseInvalidIndexes(queryRunner);
         await queryRunner.query(RECORD, [name.slice(-13), name, migration.backwardCompatible]);
@@ -110,19 +112,6 @@ export async function revertLastMigration(
     });
     return last;
   });
-}
-
-/**
- * Runs in the transaction of a migration, so that one which is undone leaves nothing. It does nothing if the tables exist. A
- * read-only database and a user without the right to create tables are accepted as long as nothing is pending.
- */
-async function createHistory(queryRunner: QueryRunner): Promise<void> {
-  try {
-    await queryRunner.query(CREATE_HISTORY);
-    await queryRunner.query(CREATE_METADATA);
-  } catch (error) {
-    throw databaseFault(error) ?? error;
-  }
 }
 
 async function refuseInvalidIndexes(queryRunner: QueryRunner): Promise<void> {
