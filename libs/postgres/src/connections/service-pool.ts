@@ -66,15 +66,7 @@ export class ServicePool extends pg.Pool {
     const Client = (options.Client ?? pg.Client) as typeof pg.Client;
     class PooledClient extends Client {
       constructor(clientOptions?: PoolConfig) {
-        try {
-          super(clientOptions);
-        } catch (error) {
-          // A certificate cannot be read. pg-pool calls the constructor from callbacks, where its error would end the process,
-          // so `connect` fails in its place.
-          super({ ...clientOptions, connectionString: undefined });
-          const fault = unavailable(error as Error);
-          Object.assign(this, { connect: (callback: (fault: Error) => void) => queueMicrotask(() => callback(fault)) });
-        }
+        super(clientOptions);
         clients.add(this);
         collectParameters(this, parameters);
         this.once('end', () => clients.delete(this));
@@ -86,7 +78,7 @@ export class ServicePool extends pg.Pool {
         return super.query(exactly(query) as string, ...(others as [])) as unknown as never;
       }
     }
-    super({ ...options, Client: PooledClient });
+    super({ ...options, Client: connectable(PooledClient) });
     this.clients = clients;
     this.parameters = parameters;
     const { admit, answerTimeoutMs } = options;
@@ -185,6 +177,22 @@ export class ServicePool extends pg.Pool {
       () => undefined,
     );
   }
+}
+
+/**
+ * Clients whose `connect` fails where their constructor would, because a certificate cannot be read: pg-pool calls the
+ * constructor from callbacks, where its error would end the process.
+ */
+function connectable(Client: typeof pg.Client): typeof pg.Client {
+  return function (options?: PoolConfig) {
+    try {
+      return new Client(options);
+    } catch (error) {
+      const connect = (callback: (fault: Error) => void): void =>
+        queueMicrotask(() => callback(unavailable(error as Error)));
+      return Object.assign(new Client({ ...options, connectionString: undefined }), { connect });
+    }
+  } as unknown as typeof pg.Client;
 }
 
 export class StatementRunner {
