@@ -26,11 +26,6 @@ export class Order extends NewOrder {
 
   @ApiProperty({ description: 'When it was ordered.', format: 'date-time', example: '2026-11-22T09:30:00.000Z' })
   orderedAt: Date;
-
-  constructor(given: Order) {
-    super();
-    Object.assign(this, given);
-  }
 }
 
 export class ListOrdersQuery {
@@ -45,5 +40,5 @@ export class ListOrdersQuery {
 }
 
 export function toOrder({ id, productId, quantity, orderedAt }: OrderEntity): Order {
-  return new Order({ id: int64Of(id), productId: int64Of(productId), quantity, orderedAt });
+  return Object.assign(new Order(), { id: int64Of(id), productId: int64Of(productId), quantity, orderedAt });
 }

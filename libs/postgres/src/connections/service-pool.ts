@@ -195,6 +195,7 @@ function connectable(Client: typeof pg.Client): typeof pg.Client {
   } as unknown as typeof pg.Client;
 }
 
+/** Runs statements on connections of a pool. */
 export class StatementRunner {
   constructor(
     readonly pool: ServicePool,
