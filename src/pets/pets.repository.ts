@@ -19,6 +19,7 @@ export class PetsRepository extends SharedRepository<PetEntity, Pet> {
   /** Stores a pet under a new id. Committed when the promise resolves. */
   async insert(newPet: NewPet, key?: IdempotencyKey): Promise<Pet> {
     const id = await this.insertOnce(key, newPet);
-    return Object.assign(new Pet(), { id, ...newPet });
+    const { name, categoryId, status } = newPet;
+    return Object.assign(new Pet(), { id, name, categoryId, status });
   }
 }

@@ -92,15 +92,15 @@ describe('writeJson', () => {
   });
 
   test('writes declared members in their order, and no others', () => {
-    class Pet {}
+    class Toy {}
     for (const name of ['id', 'name']) {
-      ApiProperty({ type: Object })(Pet.prototype, name);
-      ValidateBy({ name: DECLARED, validator: { validate: () => true } })(Pet.prototype, name);
+      ApiProperty({ type: Object })(Toy.prototype, name);
+      ValidateBy({ name: DECLARED, validator: { validate: () => true } })(Toy.prototype, name);
     }
     const members = [{ id: 1, name: 'Rex' }, { name: 'Rex', id: 1 }, { id: 1, secret: 2, name: 'Rex' }, { secret: 2 }];
-    const pets = members.map((each) => Object.assign(new Pet(), each));
+    const toys = members.map((each) => Object.assign(new Toy(), each));
     const written = '{"id":1,"name":"Rex"}';
-    expect(writeJson(pets)).toBe(`[${[written, written, written, '{}'].join()}]`);
+    expect(writeJson(toys)).toBe(`[${[written, written, written, '{}'].join()}]`);
   });
 
   test('shared arrays keep their text, and may be shared or frozen before', () => {

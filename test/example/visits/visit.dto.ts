@@ -28,11 +28,6 @@ export class NewVisit {
 export class Visit extends NewVisit {
   @Int64Property({ description: 'Unique identifier of the visit.', example: 1 })
   id: bigint;
-
-  constructor(given: Visit) {
-    super();
-    Object.assign(this, given);
-  }
 }
 
 export class ListVisitsQuery {
@@ -47,5 +42,5 @@ export class ListVisitsQuery {
 }
 
 export function toVisit({ id, petId, reason, weightKg }: VisitEntity): Visit {
-  return new Visit({ id: int64Of(id), petId: int64Of(petId), reason, weightKg });
+  return Object.assign(new Visit(), { id: int64Of(id), petId: int64Of(petId), reason, weightKg });
 }
