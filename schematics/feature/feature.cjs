@@ -3,12 +3,14 @@
  * in this repository and in a project on the package. `files/` holds it under the name `sample-things`. Nothing is written unless all
  * of it can be.
  */
-const { readdirSync, readFileSync } = require('node:fs');
+const { existsSync, readdirSync, readFileSync } = require('node:fs');
 const { join, relative } = require('node:path');
 const { ModuleDeclarator } = require('@nestjs/schematics');
 const { checkIdentifiers, featureOf, withNames } = require('./names.cjs');
 
 const FILES = join(__dirname, 'files');
+/** The platform's libraries: their sources in this repository, what is compiled in the package. */
+const LIBRARIES = ['../../libs', '../../dist/libs'].map((path) => join(__dirname, path)).find(existsSync);
 const TIME_OF_FILES = '1700000000000';
 const APP_MODULE = 'src/app.module.ts';
 const DOCUMENT = 'openapi.json';
@@ -58,8 +60,9 @@ function checkPlace(tree, { plural, singular, table }, migrations) {
   if (folder.subfiles.length + folder.subdirs.length > 0) {
     throw new Error(`src/${plural} exists. Remove it, or take another name.`);
   }
-  const maker = filesIn(tree, migrations).find((path) => createsTable(table).test(tree.readText(path)));
-  if (maker !== undefined) throw new Error(`${maker} makes a table ${table} already. Take another name.`);
+  const made = filesIn(tree, migrations).map((path) => ({ path, text: tree.readText(path) }));
+  const maker = [...made, ...platformMigrations()].find(({ text }) => createsTable(table).test(text));
+  if (maker !== undefined) throw new Error(`${maker.path} makes a table ${table} already. Take another name.`);
   if (!tree.exists(DOCUMENT)) return;
   const { paths, components } = tree.readJson(DOCUMENT);
   const operations = Object.values(paths).flatMap((path) => Object.values(path).map(({ operationId }) => operationId));
@@ -77,6 +80,12 @@ function checkPlace(tree, { plural, singular, table }, migrations) {
 
 function filesIn(tree, folder) {
   return tree.getDir(folder).subfiles.map((file) => `${folder}/${file}`);
+}
+
+function platformMigrations() {
+  return readdirSync(LIBRARIES, { recursive: true })
+    .filter((path) => /[/\\]migrations[/\\]\d{13}-[\w-]+\.[jt]s$/.test(path))
+    .map((path) => ({ path: `The platform's ${path}`, text: readFileSync(join(LIBRARIES, path), 'utf8') }));
 }
 
 function createsTable(table) {

@@ -1,9 +1,10 @@
 import { type DynamicModule, Module, type Type } from '@nestjs/common';
 import { REQUEST_STEPS, type RequestStep } from '#api-keys';
+import { MODULE_METADATA } from '#internals';
 import { PlatformModule, type ServiceDefinition } from '#service';
 import { definitionOf } from '../../libs/service/src/service.module.js';
 import { PET_STORE } from '../../src/app.description.js';
-import { PetsModule } from '../../src/pets/pets.module.js';
+import { AppModule } from '../../src/app.module.js';
 import { dropsDatabase, type StartOptions, startTestApp, type TestApp } from '../kit/start-test-app.js';
 import { migrateDatabase, type TestDatabase } from '../kit/test-database.js';
 import { createTestDatabase } from './database.js';
@@ -26,6 +27,11 @@ export interface Additions extends Partial<
   readonly document?: Partial<ServiceDefinition['info']> & Partial<Pick<ServiceDefinition, 'tags' | 'readGuide'>>;
 }
 
+/** What AppModule imports beside the platform, of which a test may have another definition. */
+const FEATURES = (Reflect.getMetadata(MODULE_METADATA.IMPORTS, AppModule) as readonly (Type | DynamicModule)[]).filter(
+  (each) => !('module' in each && each.module === PlatformModule),
+);
+
 /** The application's module with additions, decorated as AppModule is. */
 export function appModuleWith({ features = [], document = {}, migrations = [], ...others }: Additions): Type {
   const { tags = PET_STORE.tags, readGuide = PET_STORE.readGuide, ...info } = document;
@@ -34,7 +40,7 @@ export function appModuleWith({ features = [], document = {}, migrations = [], .
     info: { ...PET_STORE.info, ...info },
     migrations: [...PET_STORE.migrations, ...migrations],
   };
-  @Module({ imports: [PlatformModule.forRoot(definition), PetsModule, ...features] })
+  @Module({ imports: [PlatformModule.forRoot(definition), ...FEATURES, ...features] })
   class TestedModule {}
   return TestedModule;
 }
