@@ -252,7 +252,7 @@ export default tseslint.config(
   },
   {
     files: ['{src,libs}/**/*.ts'],
-    ignores: ['libs/settings/src/{config,environment-file}.ts', 'src/*/*.settings.ts'],
+    ignores: ['libs/settings/src/{config,environment-file}.ts', 'src/*/*.settings.ts', 'libs/*/test/**'],
     rules: {
       'no-restricted-properties': [
         'error',

@@ -35,9 +35,9 @@ const NOT_EMBEDDED = endToEnd('platform/database-rights|api-keys/keys-commands|a
 /** HTTP, input, documents, log and metrics, which are the same whatever the database is: the gate runs each on one. */
 const ANY_ENGINE = endToEnd(
   'api/(connections|cors|error-examples|exceptions|openapi|path-prefix|silent-connections)|api-keys/secret-scanning' +
-    '|operation/(metrics|observability-aborted|shutdown|tracing)|ordinary-nest/' +
+    '|operation/(metrics|observability-aborted|shutdown)|ordinary-nest/' +
     '|platform/(body-types|event-streams|extending|input|operation-names|other-transports|own-answers|products)' +
-    '|platform/(request-body|request-in-log)|repository/',
+    '|platform/(request-body|request-in-log)|repository/|tracing',
 );
 const EMBEDDED_ONLY = endToEnd('platform/embedded');
 /**
@@ -46,9 +46,9 @@ const EMBEDDED_ONLY = endToEnd('platform/embedded');
  */
 const LONG = endToEnd(
   'api/(fuzz|silent-connections)|api-keys/keys-commands|key-usage' +
-    '|operation/(cli|metrics|observability|refused-start|service-commands|start|terminal|tracing|transfer)' +
+    '|operation/(cli|metrics|observability|refused-start|service-commands|start|terminal)' +
     '|ordinary-nest/generated' +
-    '|platform/(database-pool|embedded|migration|pets-repositories|sharing|upgrading)|transfer',
+    '|platform/(database-pool|embedded|migration|pets-repositories|sharing|upgrading)|tracing|transfer',
 );
 const LONG_UNIT = '/test/(api/fuzz-bodies|repository/(import-rules|package))\\.spec\\.ts$';
 /** What `npm test` runs on the embedded engine, too. Each start of it costs two seconds of CPU time. */
@@ -90,7 +90,7 @@ export default {
     onEngine('postgresql', 'faults', { testRegex: '\\.fault-spec\\.ts$' }),
     onEngine('postgresql', 'openapi-tools', { testRegex: '\\.tools-spec\\.ts$' }),
     onEngine('postgresql', 'ship', { roots: ['<rootDir>/test/ship'], testRegex: '\\.ship-spec\\.ts$' }),
-    { ...shared, displayName: 'browser', roots: ['<rootDir>/test/browser'], testRegex: '\\.browser-spec\\.ts$' },
+    { ...shared, displayName: 'browser', roots: ['<rootDir>/libs'], testRegex: '\\.browser-spec\\.ts$' },
     onEngine('postgresql', 'client', { roots: ['<rootDir>/clients'], testRegex: '\\.spec\\.ts$' }),
     onEngine('postgresql', 'client-system', { roots: ['<rootDir>/clients'], testRegex: '\\.system-spec\\.ts$' }),
   ],

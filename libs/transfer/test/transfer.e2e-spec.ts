@@ -19,7 +19,7 @@ import {
 } from '../../../test/support/database.js';
 
 /*
- * Exports and imports between two databases of the engine. The commands are tested in operation/transfer.
+ * Exports and imports between two databases of the engine. The commands are tested in transfer-commands.
  */
 
 import.meta.jest.setTimeout(60_000);

@@ -1,5 +1,5 @@
 import { Body, Controller, Get, Post, Query } from '@nestjs/common';
-import { ApiBody, ApiCreatedResponse, ApiOperation } from '@nestjs/swagger';
+import { ApiCreatedResponse, ApiOperation } from '@nestjs/swagger';
 import { FailsWith, type Page, Paged, RequireScopes, Stability, Tag } from '#platform';
 import { ListVisitsQuery, NewVisit, Visit } from './visit.dto.js';
 import { VISITS_FULL, VisitsService } from './visits.service.js';
@@ -22,7 +22,6 @@ export class VisitsController {
   @Stability('beta')
   @FailsWith(VISITS_FULL)
   @ApiOperation({ summary: 'Record a visit', description: 'Records that a pet was seen.' })
-  @ApiBody({ type: NewVisit, description: 'The visit to record.' })
   @ApiCreatedResponse({ type: Visit, description: 'The recorded visit.' })
   recordVisit(@Body() visit: NewVisit): Promise<Visit> {
     return this.visits.record(visit);

@@ -1,5 +1,5 @@
 import { Body, Controller, Get, Post, Query } from '@nestjs/common';
-import { ApiBody, ApiCreatedResponse, ApiOperation } from '@nestjs/swagger';
+import { ApiCreatedResponse, ApiOperation } from '@nestjs/swagger';
 import {
   FailsWith,
   type IdempotencyKey,
@@ -30,7 +30,6 @@ export class OrdersController {
   @RequireScopes('orders:write')
   @FailsWith(NO_SUCH_PRODUCT)
   @ApiOperation({ summary: 'Place an order', description: 'Orders a product.' })
-  @ApiBody({ type: NewOrder, description: 'The order.' })
   @ApiCreatedResponse({ type: Order, description: 'The placed order.' })
   placeOrder(@Body() order: NewOrder, @Idempotent() key: IdempotencyKey | undefined): Promise<Kept<Order>> {
     return this.orders.place(order, key);

@@ -1,5 +1,5 @@
 import { Body, Controller, Delete, Get, HttpCode, Post, Query } from '@nestjs/common';
-import { ApiBody, ApiNoContentResponse, ApiOkResponse, ApiOperation } from '@nestjs/swagger';
+import { ApiNoContentResponse, ApiOkResponse, ApiOperation } from '@nestjs/swagger';
 import {
   Created,
   FailsWith,
@@ -30,7 +30,6 @@ export class SampleThingsController {
   @Post()
   @RequireScopes('sample-things:write')
   @ApiOperation({ summary: 'Add one sample thing', description: 'Adds one sample thing, and assigns its id.' })
-  @ApiBody({ type: NewSampleThing, description: 'The sample thing to add.' })
   @Created(SampleThing, 'The added sample thing.')
   createSampleThing(
     @Body() newSampleThing: NewSampleThing,

@@ -2,12 +2,12 @@ import { mkdtemp, readdir, readFile, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import pg from 'pg';
-import { createTestDatabase, engine, type TestDatabase } from '../support/database.js';
-import { HttpClient } from '../support/http-client.js';
-import { CLIENT, OtlpCollector, SERVER } from '../support/otlp-collector.js';
-import { rawRequest } from '../support/raw-request.js';
-import type { ServiceProcess } from '../support/service-process.js';
-import { Services } from './support/services.js';
+import { createTestDatabase, engine, type TestDatabase } from '../../../test/support/database.js';
+import { HttpClient } from '../../../test/support/http-client.js';
+import { CLIENT, OtlpCollector, SERVER } from '../../../test/support/otlp-collector.js';
+import { rawRequest } from '../../../test/support/raw-request.js';
+import type { ServiceProcess } from '../../../test/support/service-process.js';
+import { Services } from '../../../test/operation/support/services.js';
 
 /* Tracing by OpenTelemetry in processes of the service. */
 

@@ -4,7 +4,7 @@ import { createRequire } from 'node:module';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { type Browser, chromium, type Locator, type Page } from 'playwright-core';
-import { ServiceProcess } from '../support/service-process.js';
+import { ServiceProcess } from '../../../test/support/service-process.js';
 
 const AXE = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8');
 const API_KEY = 'a-key-for-the-browser-test';

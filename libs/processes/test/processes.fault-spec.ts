@@ -3,15 +3,15 @@ import { connect } from 'node:net';
 import { tmpdir } from 'node:os';
 import { setTimeout as sleep } from 'node:timers/promises';
 import pg from 'pg';
-import { petstoreCommand } from '../operation/support/petstore-command.js';
-import { databaseUrl } from '../support/postgresql-database.js';
-import { type PostgresqlServer, startPostgresqlServer } from '../support/postgresql-server.js';
-import { ServiceProcess } from '../support/service-process.js';
-import { freePort } from '../support/programs.js';
-import { report } from '../support/figures.js';
-import { Load, type LoadRequest, type Outcome, percentile, send, tally } from '../support/load.js';
-import { createOwnDatabase, petsOf, rowsOf } from '../support/own-database.js';
-import { balance, creation, NOTHING_WRONG } from '../support/witness.js';
+import { petstoreCommand } from '../../../test/operation/support/petstore-command.js';
+import { databaseUrl } from '../../../test/support/postgresql-database.js';
+import { type PostgresqlServer, startPostgresqlServer } from '../../../test/support/postgresql-server.js';
+import { ServiceProcess } from '../../../test/support/service-process.js';
+import { freePort } from '../../../test/support/programs.js';
+import { report } from '../../../test/support/figures.js';
+import { Load, type LoadRequest, type Outcome, percentile, send, tally } from '../../../test/support/load.js';
+import { createOwnDatabase, petsOf, rowsOf } from '../../../test/support/own-database.js';
+import { balance, creation, NOTHING_WRONG } from '../../../test/support/witness.js';
 
 /*
  * WEB_CONCURRENCY: several processes share one port. They are killed one by one and all at once, and are stopped by

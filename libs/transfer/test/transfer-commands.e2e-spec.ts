@@ -5,9 +5,9 @@ import { mkdtemp, readdir, readFile, rm, stat, writeFile } from 'node:fs/promise
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { openDatabase } from '#postgres';
-import { MIGRATIONS, readConfig } from '../support/config.js';
-import { createEmptyTestDatabase, createTestDatabase, type TestDatabase } from '../support/database.js';
-import { type Outcome, petstoreCommand } from './support/petstore-command.js';
+import { MIGRATIONS, readConfig } from '../../../test/support/config.js';
+import { createEmptyTestDatabase, createTestDatabase, type TestDatabase } from '../../../test/support/database.js';
+import { type Outcome, petstoreCommand } from '../../../test/operation/support/petstore-command.js';
 
 /*
  * `export` and `import` as processes. libs/transfer/test/transfer tests which data they move.
@@ -15,7 +15,7 @@ import { type Outcome, petstoreCommand } from './support/petstore-command.js';
 
 import.meta.jest.setTimeout(240_000);
 
-const CLI = join(import.meta.dirname, '../../dist/src/cli.js');
+const CLI = join(import.meta.dirname, '../../../dist/src/cli.js');
 /** Enough for several frames, so that a command can be stopped between two of them. */
 const PETS = 60_000;
 
