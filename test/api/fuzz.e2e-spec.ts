@@ -168,15 +168,15 @@ const foreignMembers = fc.uniqueArray(
   { maxLength: 3, selector: (member) => member.name },
 );
 
-/** Functions that break the JSON text of an object. Each result is malformed, whatever the members are. */
-const BREAKAGES: ((text: string) => string)[] = [
-  (object) => object.slice(0, -1),
-  (object) => object.slice(1),
-  (object) => object.replace(/}$/, ',}'),
-  (object) => object.replace(/^{/, '{"tag":01,'),
-  (object) => object.replace(/^{/, `{"tag":${'['.repeat(32)}${']'.repeat(32)},`),
-  (object) => object.replace(/^{/, `{"tag":[${'1,'.repeat(8_000)}1],`),
-  (object) => object.replace(/^{/, '{"n\\u0061me":1,"name":1,'),
+/** Functions that break the JSON text of an object, whatever its members are, and the code of the result. */
+const BREAKAGES: (readonly [code: string, breakUp: (text: string) => string])[] = [
+  ['malformed_json', (object) => object.slice(0, -1)],
+  ['malformed_json', (object) => object.slice(1)],
+  ['malformed_json', (object) => object.replace(/}$/, ',}')],
+  ['malformed_json', (object) => object.replace(/^{/, '{"tag":01,')],
+  ['body_too_complex', (object) => object.replace(/^{/, `{"tag":${'['.repeat(32)}${']'.repeat(32)},`)],
+  ['body_too_complex', (object) => object.replace(/^{/, `{"tag":[${'1,'.repeat(12_000)}1],`)],
+  ['malformed_json', (object) => object.replace(/^{/, '{"n\\u0061me":1,"name":1,')],
 ];
 
 interface JsonBody {
@@ -216,8 +216,7 @@ const objectBody = fc
       ].map((pair) => pair.join(`${space}:${space}`));
       members.unshift(...members.splice(turn));
       const object = `{${members.join(`${space},${space}`)}}`;
-      // Malformed even without members: then at least a trailing comma is left.
-      if (breakage) return { bytes: Buffer.from(breakage(object)), verdict: no(400, 'malformed_json') };
+      if (breakage) return { bytes: Buffer.from(breakage[1](object)), verdict: no(400, breakage[0]) };
       const bytes = Buffer.from(`${space}${object}${space}`);
       const faults = Object.entries({ name, categoryId, status }).flatMap(([member, value]) =>
         value?.canonical === undefined ? [member] : [],
@@ -551,7 +550,7 @@ const OUTCOMES: Record<string, string[]> = {
     ...['first', 'next'].flatMap((page) => ['all', ...STATUSES].map((status) => `${page} page of ${status}`)),
     ...['200', '304', '400 invalid_parameter', '400 invalid_cursor'],
   ],
-  createPet: ['201', '400 malformed_json', '400 validation_failed', '413 body_too_large'],
+  createPet: ['201', '400 malformed_json', '400 body_too_complex', '400 validation_failed', '413 body_too_large'],
   getPet: ['200', '304', '404 pet_not_found'],
 };
 

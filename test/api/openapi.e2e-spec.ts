@@ -141,7 +141,12 @@ describe('the document', () => {
     const schemas = Object.values(document.components.schemas);
     const described: Described[] = [document.info, ...document.tags, ...schemas];
     for (const [, operation] of operations) described.push(operation, ...(operation.parameters ?? []));
-    for (const [, { requestBody }] of operations) if (requestBody) described.push(requestBody);
+    // The class of a body describes it, unless its operation does.
+    for (const [, { requestBody }] of operations) {
+      const { schema } =
+        (requestBody?.content as { 'application/json': { schema: Described } } | undefined)?.['application/json'] ?? {};
+      if (requestBody) described.push(requestBody.description === undefined && schema ? schema : requestBody);
+    }
     for (const one of responses) described.push(one, ...Object.values(resolve(document, one).headers ?? {}));
     for (const { properties } of schemas) described.push(...Object.values(properties ?? {}));
     const gaps = described.filter((one) => !(one.description ?? resolve(document, one).description)?.trim());
