@@ -82,7 +82,8 @@ test.each([
     { product: { ...KENNEL.product, apiKeyPrefix: 'dogkennels_' } },
     'product.apiKeyPrefix must be 1 to 7 letters',
   ],
-  ['a part twice', { parts: [PART, PART] }, 'parts must have each part once'],
+  ['a part twice', { parts: [PART, PART] }, String.raw`parts\[1\] must not be parts\[0\] again`],
+  ['no part', { parts: [PART, undefined as never] }, String.raw`parts\[1\] must be a part, .*, not undefined`],
 ])('a definition that could not act as it reads is refused: %s', async (_, wrong, message) => {
   const reading = readConfig({ ...KENNEL, ...wrong }, { DATA_DIR: '/nowhere' });
   await expect(reading).rejects.toThrow(new RegExp(`^The definition of the service is wrong: ${message}`));

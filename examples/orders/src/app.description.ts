@@ -16,4 +16,5 @@ export const ORDERS = defineService({
   defaultScopes: ['orders:read', 'orders:write'],
   migrations: [new URL('./migrations/', import.meta.url)],
   typeorm: {},
+  firstCall: (base) => ['List the orders:', '', `  curl -H "Authorization: Bearer $API_KEY" ${base}/orders`, ''],
 });

@@ -63,7 +63,7 @@ export function defineService<const Parts extends readonly Part[]>(
   return definition;
 }
 
-/** @throws StartupError when a definition has names that could not be shown everywhere, or a part twice */
+/** @throws StartupError when a definition has names that could not be shown everywhere, no part where one should be, or one twice */
 export function checkDefinition({ product: { name, apiKeyPrefix }, parts }: ServiceDefinition): void {
   const wrong = (what: string): StartupError => new StartupError(`The definition of the service is wrong: ${what}`);
   if (!/^[a-z][a-z0-9_]{0,31}$/.test(name)) {
@@ -72,7 +72,15 @@ export function checkDefinition({ product: { name, apiKeyPrefix }, parts }: Serv
   if (!/^[a-z0-9]{1,7}_$/.test(apiKeyPrefix)) {
     throw wrong(`product.apiKeyPrefix must be 1 to 7 letters in lower case and digits, then _, not '${apiKeyPrefix}'.`);
   }
-  if (new Set(parts).size < parts.length) throw wrong('parts must have each part once.');
+  for (const [index, part] of (parts as readonly unknown[]).entries()) {
+    if (typeof part !== 'object' || part === null) {
+      throw wrong(
+        `parts[${index}] must be a part, such as rateLimit of the package's parts/rate-limit, not ${String(part)}.`,
+      );
+    }
+    const first = parts.indexOf(part);
+    if (first < index) throw wrong(`parts[${index}] must not be parts[${first}] again: list each part once.`);
+  }
 }
 
 /** The migrations of a service: those that it lists, and those of the platform. */

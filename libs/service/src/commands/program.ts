@@ -1,5 +1,5 @@
 import { Command, CommanderError } from 'commander';
-import type { ServiceDefinition } from '../definition.js';
+import { checkDefinition, type ServiceDefinition } from '../definition.js';
 import { loadEnvironmentFile } from '../settings.js';
 import { type CommandContext, type LoadApplication, OwnContext } from './context.js';
 import { addDatabaseCommands } from './database.js';
@@ -9,6 +9,7 @@ import { runInsteadInService } from './service-client.js';
 /** Creates the program with all commands. Nest and TypeORM are imported only when a command runs. */
 export function createProgram(context: CommandContext): Command {
   const { application } = context;
+  checkDefinition(application);
   const { name } = application.product;
   const program = new Command(name)
     .description(`Operate the ${application.info.title}, with its settings in the environment and .env.`)
