@@ -66,3 +66,28 @@ test('what comes later does not overtake work that waits', () => {
   turns.wait(1n, () => undefined);
   expect(turns.mayBegin()).toBe(false);
 });
+
+test('timers and a clock that a test has replaced leave turns as they are', () => {
+  import.meta.jest.useFakeTimers();
+  const isFirst = new Turns().mayBegin();
+  import.meta.jest.useRealTimers();
+  expect(isFirst).toBe(true);
+});
+
+test('work that throws after all does not keep the rest waiting', async () => {
+  const { jest } = import.meta;
+  jest.useFakeTimers({ doNotFake: ['nextTick', 'performance', 'queueMicrotask'] });
+  const turns = new Turns();
+  const done: ClientId[] = [];
+  turns.wait(1n, () => {
+    throw new Error('not expected');
+  });
+  turns.wait(2n, () => done.push(2n));
+  // The error leaves the callback of setImmediate, as it does in a process, which may go on.
+  expect(() => jest.runAllTimers()).toThrow('not expected');
+  jest.useRealTimers();
+  // The time of the turn may be used up.
+  await nextTurn();
+  await nextTurn();
+  expect(done).toEqual([2n]);
+});

@@ -1,3 +1,5 @@
+// Not the global: fake timers of tests replace it by one that has no `nodeTiming`.
+import { performance } from 'node:perf_hooks';
 import { TURN_MS } from './server-limits.js';
 
 /** A client by its id; undefined for all requests together whose API key is not known yet, or that need none. */
@@ -69,9 +71,9 @@ export class Turns {
     // The next turn is another client's.
     this.queues.delete(client);
     if (queue.length > 0) this.queues.set(client, queue);
-    work?.();
-    // After all promises that the work has settled: what waits for them counts, too.
+    // After all promises that the work has settled: what waits for them counts, too. Also if the work throws after all.
     queueMicrotask(this.workOnAfterPromises);
+    work?.();
   };
 
   private readonly workOnAfterPromises = (): void => process.nextTick(this.workOn);
