@@ -1,5 +1,4 @@
 export { hasTransformersBeside, sentNameOf } from './src/class-transformer.js';
-export { DirectInterceptor } from './src/direct-interceptor.js';
 export { createMessageClasses } from './src/express-prototypes.js';
 export { refuseHiddenRoutes, routedMethods, useFirst } from './src/express-routes.js';
 export { takeConnections } from './src/http-connections.js';

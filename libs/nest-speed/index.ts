@@ -1,1 +1,2 @@
+export { DirectInterceptor } from './src/direct-interceptor.js';
 export { callHandlersDirectly } from './src/handler-calls.js';

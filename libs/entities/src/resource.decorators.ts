@@ -20,7 +20,7 @@ import type { Observable } from 'rxjs';
 import { FailsWith, INVALID_CURSOR } from '#errors';
 import { StartupError } from '#runtime';
 import { type Handler, IntegerParameter, OpaqueParameter, queryClassOf } from '#input';
-import { DirectInterceptor } from '#internals';
+import { DirectInterceptor } from '#nest-speed';
 import { Config, rootUrlOf } from '#settings';
 import { CURSOR_PATTERN, DEFAULT_PAGE_SIZE, MAX_CURSOR_LENGTH, MAX_PAGE_SIZE, type Page } from './keyset.js';
 

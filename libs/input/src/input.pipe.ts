@@ -24,7 +24,8 @@ import {
   VALIDATION_FAILED,
 } from '#errors';
 import { StartupError } from '#runtime';
-import { DirectInterceptor, lateOptionsOf } from '#internals';
+import { lateOptionsOf } from '#internals';
+import { DirectInterceptor } from '#nest-speed';
 import { nearestName } from '#settings';
 import { type Handler, parametersOf } from './handler-parameters.js';
 import { type CheckedProperty, INVALID, inputClassOf, isInputClass } from './input-class.js';

@@ -29,7 +29,8 @@ import {
   takeUntil,
   tap,
 } from 'rxjs';
-import { DirectInterceptor, logOtherInternals } from '#internals';
+import { logOtherInternals } from '#internals';
+import { DirectInterceptor } from './direct-interceptor.js';
 import { differenceOfNest, importNestInternals, type NestInternals } from './nest-internals.js';
 
 /** Imported dynamically, because a static import of a missing module would fail the start. */

@@ -1,6 +1,7 @@
 import { applyDecorators, type ExecutionContext, Injectable, SetMetadata, UseInterceptors } from '@nestjs/common';
 import type { Response } from 'express';
-import { DirectInterceptor, INTERCEPTORS_METADATA } from '#internals';
+import { INTERCEPTORS_METADATA } from '#internals';
+import { DirectInterceptor } from '#nest-speed';
 import { type Deprecation, DEPRECATION_METADATA, STABILITY_METADATA, type StabilityLevel } from './deprecation.js';
 import { OperationRegistry } from './operation-registry.js';
 

@@ -9,11 +9,12 @@ import { ObservabilityModule } from '#observability';
 import { OpenApiModule } from '#openapi';
 import { OperationRegistry } from '#operations';
 import { DatabaseModule, MIGRATIONS } from '#postgres';
-import { Clock, StartupError } from '#runtime';
+import { Clock, FastPaths, StartupError } from '#runtime';
 import { Config } from '#settings';
 import type { CoreConfig } from './core-settings.js';
 import { type LoadedPart, migrationsOf, type ServiceDefinition } from './definition.js';
 import { PlatformModule } from './platform.module.js';
+import { checkReaches } from './reaches.js';
 
 /**
  * The definition of an application.
@@ -36,7 +37,7 @@ export function definitionOf(app: Type): ServiceDefinition {
  * routes in this order. A decorated class, and not a dynamic module: Nest inserts the imports of a dynamic module before
  * those of a class, which would put the platform in front of the features.
  *
- * @throws StartupError when `config` was read for another definition
+ * @throws StartupError when `config` was read for another definition, or a dependency differs from what the platform relies on
  */
 export async function serviceOf(app: Type, config: CoreConfig): Promise<Type> {
   const definition = definitionOf(app);
@@ -46,6 +47,7 @@ export async function serviceOf(app: Type, config: CoreConfig): Promise<Type> {
       `${app.name} is the service ${own}, but these are settings of ${given}: use readConfig(…) of its definition.`,
     );
   }
+  const fastPaths = await checkReaches(config.fastPaths);
   const parts: LoadedPart[] = [];
   for (const part of definition.parts) if (part.load !== undefined) parts.push(await part.load());
   const migrations = await migrationsOf(definition);
@@ -61,8 +63,13 @@ export async function serviceOf(app: Type, config: CoreConfig): Promise<Type> {
       ObservabilityModule,
       ...parts.filter(({ step }) => step === undefined).map(({ module }) => module),
     ],
-    providers: [{ provide: Config, useValue: config }, { provide: MIGRATIONS, useValue: migrations }, Clock],
-    exports: [Config, MIGRATIONS, Clock],
+    providers: [
+      { provide: Config, useValue: config },
+      { provide: MIGRATIONS, useValue: migrations },
+      { provide: FastPaths, useValue: fastPaths },
+      Clock,
+    ],
+    exports: [Config, MIGRATIONS, FastPaths, Clock],
   })
   class ServiceModule {}
   return ServiceModule;

@@ -1,0 +1,31 @@
+import { Logger } from '@nestjs/common';
+import { differenceOf, FastPaths, type Reach, StartupError } from '#runtime';
+
+/** Everything undocumented that the platform touches: what each `*.internals.ts` exports. */
+export const REACHES: readonly Reach[] = [];
+
+/**
+ * Checks at start that what the platform touches of its dependencies is what it was written for. Logs each fast path that is wanted
+ * and stays off.
+ *
+ * @param isWanted FAST_PATHS
+ * @throws StartupError that names each difference on which correctness or security depends
+ */
+export async function checkReaches(isWanted: boolean, reaches = REACHES): Promise<FastPaths> {
+  const log = new Logger('FastPaths');
+  const paths = new FastPaths();
+  const differences: string[] = [];
+  for (const reach of reaches) {
+    const difference = await differenceOf(reach);
+    if (reach.fastPath === undefined) differences.push(...[difference].filter((each) => each !== undefined));
+    else {
+      paths.set(reach.fastPath, isWanted ? difference : 'FAST_PATHS is off');
+      if (isWanted && difference !== undefined)
+        log.warn(`The fast path ${reach.fastPath} stays off. ${difference}. Responses are the same, only slower.`);
+    }
+  }
+  if (differences.length === 0) return paths;
+  throw new StartupError(
+    `This service does not fit the installed version of a dependency: ${differences.join('; ')}. Install the version in package-lock.json of its release.`,
+  );
+}
