@@ -2,6 +2,7 @@ import { execFile } from 'node:child_process';
 import { once } from 'node:events';
 import { readFileSync } from 'node:fs';
 import { type AddressInfo, createServer } from 'node:net';
+import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { judge, type Verdict } from '../../contract/judge.js';
 import { PARTS } from '../../contract/parts.js';
@@ -10,6 +11,7 @@ import { REQUESTS } from '../../contract/requests.js';
 import { ApiKeysService } from '#api-keys';
 import { createTestApp, type TestApp } from '../support/app.js';
 import { testOnce } from '../support/database.js';
+import { ServiceProcess } from '../support/service-process.js';
 
 const ROOT = join(import.meta.dirname, '../..');
 // Those of HTTP first: two wait until the service closes the connection.
@@ -61,6 +63,18 @@ testOnce.each([...new Set(ROWS.flatMap(({ setting }) => setting ?? []))])(
     expect(failures).toEqual([]);
   },
 );
+
+testOnce('every row holds in a process that may not make code of texts', async () => {
+  const program = ['--disallow-code-generation-from-strings', join(ROOT, 'dist/src/main.js')];
+  const settings = { ...app.database.settings, PUBLIC_BASE_URL: app.config.publicBaseUrl, REQUEST_TIMEOUT_MS: '1500' };
+  const service = new ServiceProcess(settings, tmpdir(), { program });
+  try {
+    const { failures } = await judgeBy(undefined, { ...app, origin: await service.origin() });
+    expect(failures).toEqual([]);
+  } finally {
+    await service.kill();
+  }
+});
 
 test('the examples of errors in the document are among the bodies that the rows have met', () => {
   const { examples } = JSON.parse(readFileSync(join(ROOT, 'openapi.json'), 'utf8')).components;
