@@ -105,8 +105,11 @@ export class SharedRepository<Entity extends ObjectLiteral & { id: string }, Ite
   }
 
   /** The row with this id, from the primary: a client must find the row it just created. */
-  async find(id: bigint): Promise<Item | undefined> {
-    if (this.mayShare) return await (this.finds ??= this.findsOf()).run([id]);
+  find(id: bigint): Promise<Item | undefined> {
+    return this.mayShare ? (this.finds ??= this.findsOf()).run([id]) : this.findByTypeOrm(id);
+  }
+
+  private async findByTypeOrm(id: bigint): Promise<Item | undefined> {
     const query = this.repository.createQueryBuilder('entity').comment(EXACT_COMMENT);
     const found = await query.where('entity.id = :id', { id }).getOne();
     return found === null ? undefined : this.toItem(found);

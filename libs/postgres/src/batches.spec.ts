@@ -149,7 +149,7 @@ test('503 at once when too many inputs wait', async () => {
   const answers = [queue.run(1)];
   await settled();
   answers.push(queue.run(2), queue.run(3));
-  expect(() => queue.run(4)).toThrow(expect.objectContaining({ definition: UNAVAILABLE }) as Error);
+  await expect(queue.run(4)).rejects.toMatchObject({ definition: UNAVAILABLE });
   for (let round = 0; round < 3; round++) {
     release();
     await settled();

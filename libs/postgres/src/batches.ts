@@ -2,6 +2,9 @@ import pg from 'pg';
 import { serviceUnavailable, waitedTooLong } from '#errors';
 import { activeTrace } from '#runtime';
 
+/** What is called `then` runs as soon as the running code has ended. */
+const SOON = Promise.resolve();
+
 interface Waiting<Input, Output> {
   readonly input: Input;
   readonly key: string | undefined;
@@ -59,13 +62,13 @@ export class Batches<Input, Output> {
 
   /**
    * @param key inputs that wait with the same key are executed once, and share the output
-   * @throws ApiError UNAVAILABLE when the queue is full or the wait too long; the error of `execute` for this input
+   * @returns rejects with ApiError UNAVAILABLE when the queue is full or the wait too long, or the error of `execute` for this input
    */
   run(input: Input, key?: string): Promise<Output> {
     this.calls++;
     const shared = key === undefined ? undefined : this.outputs.get(key);
     if (shared !== undefined) return shared;
-    if (this.waiting.length >= this.limits.waiting) throw serviceUnavailable('database_busy');
+    if (this.waiting.length >= this.limits.waiting) return Promise.reject(serviceUnavailable('database_busy'));
     const output = new Promise<Output>((resolve, reject) => {
       const execute = activeTrace?.bind(this.execute) ?? this.execute;
       this.waiting.push({ input, key, since: performance.now(), execute, resolve, reject });
@@ -92,7 +95,8 @@ export class Batches<Input, Output> {
       this.isScheduled = true;
       // After a shared statement, inputs that arrive in this turn of the event loop join.
       if (this.isShared) setImmediate(this.begin);
-      else queueMicrotask(this.begin);
+      // Not `queueMicrotask`, which makes an AsyncResource and enters it.
+      else void SOON.then(this.begin);
       return;
     }
     this.expiry ??= setTimeout(this.expire, this.limits.waitMs).unref();
@@ -140,31 +144,35 @@ export class Batches<Input, Output> {
     if (this.waiting.length > 0) this.schedule();
   };
 
-  private async work(batch: readonly Waiting<Input, Output>[]): Promise<void> {
-    await this.serve(batch);
-    this.running--;
-    if (this.waiting.length > 0) this.schedule();
+  private work(batch: readonly Waiting<Input, Output>[]): Promise<void> {
+    return this.serve(batch).then(() => {
+      this.running--;
+      if (this.waiting.length > 0) this.schedule();
+    });
   }
 
-  private async serve(batch: readonly Waiting<Input, Output>[]): Promise<void> {
-    try {
-      const inputs = batch.map(({ input }) => input);
-      const [{ execute }] = batch as [Waiting<Input, Output>];
-      const outputs = await execute(inputs);
-      for (const [index, { resolve }] of batch.entries()) resolve(outputs[index] as Output);
-    } catch (error) {
-      // Only an error from PostgreSQL itself proves that the statement had no effect. One that took too long (57014) would mostly
-      // take too long again.
-      if (batch.length === 1 || !(error instanceof pg.DatabaseError) || error.code === '57014') {
-        batch.forEach(({ reject }) => reject(error));
-      } else {
-        // Each input in a statement of its own, one after the other. After `waitMs` the remaining ones are rejected.
-        const latest = performance.now() + this.limits.waitMs;
-        for (const one of batch) {
-          if (performance.now() > latest) one.reject(waitedTooLong());
-          else await this.serve([one]);
-        }
-      }
+  private serve(batch: readonly Waiting<Input, Output>[]): Promise<void> {
+    const [{ execute }] = batch as [Waiting<Input, Output>];
+    return execute(batch.map(({ input }) => input)).then(
+      (outputs) => {
+        for (let index = 0; index < batch.length; index++) batch[index]?.resolve(outputs[index] as Output);
+      },
+      (error: unknown) => this.settle(batch, error),
+    );
+  }
+
+  private async settle(batch: readonly Waiting<Input, Output>[], error: unknown): Promise<void> {
+    // Only an error from PostgreSQL itself proves that the statement had no effect. One that took too long (57014) would mostly
+    // take too long again.
+    if (batch.length === 1 || !(error instanceof pg.DatabaseError) || error.code === '57014') {
+      batch.forEach(({ reject }) => reject(error));
+      return;
+    }
+    // Each input in a statement of its own, one after the other. After `waitMs` the remaining ones are rejected.
+    const latest = performance.now() + this.limits.waitMs;
+    for (const one of batch) {
+      if (performance.now() > latest) one.reject(waitedTooLong());
+      else await this.serve([one]);
     }
   }
 }

@@ -137,11 +137,11 @@ export class Database implements OnModuleInit {
     outputsOf: (rows: readonly Row[], inputs: readonly Input[]) => readonly Output[],
     limits: Omit<BatchLimits, 'waitMs'>,
   ): Batches<Input, Output> {
-    const execute = async (inputs: readonly Input[]): Promise<readonly Output[]> => {
+    const execute = (inputs: readonly Input[]): Promise<readonly Output[]> => {
       const columns = (inputs[0] as Input).map((value, column) =>
         inputs.length === 1 ? value : inputs.map((input) => input[column]),
       );
-      return outputsOf(await this[run]<Row>(inputs.length === 1 ? one : many, columns), inputs);
+      return this[run]<Row>(inputs.length === 1 ? one : many, columns).then((rows) => outputsOf(rows, inputs));
     };
     return new Batches(execute, { ...limits, waitMs: this.acquireTimeoutMs });
   }

@@ -108,13 +108,13 @@ export class ServicePool extends pg.Pool {
   override connect(): Promise<PoolClient>;
   override connect(callback: ConnectCallback): void;
   override connect(callback?: ConnectCallback): Promise<PoolClient> | undefined {
-    const client = this.lease();
-    if (callback === undefined) return client;
-    client.then(
-      (leased) => callback(undefined, leased, (broken) => leased.release(broken)),
-      (error: Error) => callback(error, undefined, () => undefined),
+    if (callback !== undefined) {
+      this.lease(callback);
+      return undefined;
+    }
+    return new Promise((resolve, reject) =>
+      this.lease((error, client) => (client === undefined ? reject(error) : resolve(client))),
     );
-    return undefined;
   }
 
   /** Replaces `answerTimeoutMs` for a leased connection until it is released. */
@@ -141,19 +141,30 @@ export class ServicePool extends pg.Pool {
     this.silence = silence;
   }
 
-  private async lease(): Promise<PoolClient> {
-    if (this.silence !== undefined) throw unavailable(this.silence);
-    this.admit?.();
-    if (this.waitingCount >= MAX_WAITING) throw serviceUnavailable('database_busy');
-    const client = await super.connect();
-    const release = client.release.bind(client);
-    client.release = (error) => {
-      this.answerTimeouts.delete(client);
-      if (error === undefined) this.answered++;
-      else if (this.watch !== undefined && unansweredStatement(client) !== undefined) this.unanswered++;
-      release(error ?? client.getTransactionStatus() !== 'I');
-    };
-    return client;
+  /** By callbacks: with a promise, pg-pool makes two of its own for each connection. */
+  private lease(callback: ConnectCallback): void {
+    try {
+      if (this.silence !== undefined) throw unavailable(this.silence);
+      this.admit?.();
+      if (this.waitingCount >= MAX_WAITING) throw serviceUnavailable('database_busy');
+    } catch (error) {
+      callback(error as Error, undefined, () => undefined);
+      return;
+    }
+    super.connect((error, client) => {
+      if (client === undefined) {
+        callback(error, undefined, () => undefined);
+        return;
+      }
+      const release = client.release.bind(client);
+      client.release = (broken) => {
+        this.answerTimeouts.delete(client);
+        if (broken === undefined) this.answered++;
+        else if (this.watch !== undefined && unansweredStatement(client) !== undefined) this.unanswered++;
+        release(broken ?? client.getTransactionStatus() !== 'I');
+      };
+      callback(undefined, client, (broken) => client.release(broken));
+    });
   }
 
   /** Closes connections whose statement is late. */
