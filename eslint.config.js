@@ -17,7 +17,7 @@ export const LIBRARIES = {
   'embedded-postgres': ['runtime', 'settings'],
   'nest-speed': ['internals'],
   operations: ['errors', 'internals', 'nest-speed', 'runtime', 'settings'],
-  http: ['errors', 'internals', 'json', 'runtime', 'settings'],
+  http: ['errors', 'json', 'runtime', 'settings'],
   postgres: ['embedded-postgres', 'errors', 'internals', 'runtime', 'settings'],
   input: ['errors', 'http', 'internals', 'json', 'nest-speed', 'runtime', 'settings'],
   'api-keys': ['errors', 'http', 'internals', 'operations', 'postgres', 'runtime', 'settings'],

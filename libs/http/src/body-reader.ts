@@ -1,6 +1,5 @@
 import type { Request, Response } from 'express';
 import { isUtf8 } from 'node:buffer';
-import { IncomingMessage } from 'node:http';
 import { parse as parseUrlEncoded, type ParsedUrlQuery, unescape } from 'node:querystring';
 import {
   ApiError,
@@ -14,6 +13,7 @@ import {
 } from '#errors';
 import { type JsonLimits, readJson } from '#json';
 import { SMALL_CHUNKS } from './connections/parser-errors.js';
+import { beforeFirstRead, filterChunks, stopReading } from './node-http.internals.js';
 import { announcesBody } from './requests/request-checks.js';
 import { advance, BODY } from './requests/request-context.js';
 import type { RequestsInFlight } from './requests/requests-in-flight.js';
@@ -265,16 +265,12 @@ function aborted(): RequestAbortedError {
  */
 export function continueWhenRead(request: Request, response: Response): void {
   const { context } = request;
-  let isAwaited = true;
   advance(context, BODY.CONTINUE_AWAITED);
-  request._read = function (size) {
-    if (isAwaited && !response.headersSent) {
-      isAwaited = false;
-      advance(context, BODY.CONTINUED);
-      response.writeContinue();
-    }
-    IncomingMessage.prototype._read.call(this, size);
-  };
+  beforeFirstRead(request, () => {
+    if (response.headersSent) return;
+    advance(context, BODY.CONTINUED);
+    response.writeContinue();
+  });
 }
 
 /**
@@ -283,15 +279,13 @@ export function continueWhenRead(request: Request, response: Response): void {
  */
 export function limitChunks(request: Request, refuse: (error: Error) => void): void {
   let [chunks, bytes, isOver] = [0, 0, false];
-  request.push = function (chunk: Buffer | null, encoding) {
+  filterChunks(request, (chunk) => {
     bytes += chunk?.length ?? 0;
     if (chunk !== null && !isOver && ++chunks > FREE_CHUNKS + bytes / SMALL_CHUNK_BYTES) {
       isOver = true;
-      this._read = this.socket._read = () => undefined;
-      this.socket.pause();
+      stopReading(request);
       refuse(Object.assign(new Error('The chunks of a body are too small.'), { code: SMALL_CHUNKS }));
     }
-    // With false, Node's parser stops reading the connection until `_read`.
-    return !isOver && IncomingMessage.prototype.push.call(this, chunk, encoding);
-  };
+    return !isOver;
+  });
 }

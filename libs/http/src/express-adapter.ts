@@ -1,9 +1,8 @@
 import { StreamableFile } from '@nestjs/common';
 import { ExpressAdapter } from '@nestjs/platform-express';
-import express, { type Express, type Request, type RequestHandler, type Response } from 'express';
+import express, { type Express, type Request, type Response } from 'express';
 import { type Server, ServerResponse } from 'node:http';
 import { ApiError, BAD_REQUEST, EXPECTATION_FAILED, ROUTE_NOT_FOUND, toApiError } from '#errors';
-import { useFirst } from '#internals';
 import { activeTrace } from '#runtime';
 import { BodyReader, continueWhenRead, limitChunks } from './body-reader.js';
 import { Connections } from './connections/connections.js';
@@ -22,6 +21,7 @@ import {
 import { RequestsInFlight } from './requests/requests-in-flight.js';
 import { LARGE_PAGE_ITEMS, LISTEN_BACKLOG } from './requests/server-limits.js';
 import { type ClientId, Turns } from './requests/turns.js';
+import { takeMiddleware } from './express.internals.js';
 import { createHttpServer, type HttpConfig } from './http-server.js';
 import { answerBehindCors, answerUnmatchedRoutes } from './unmatched-routes.js';
 
@@ -64,8 +64,8 @@ export class PlatformExpressAdapter extends ExpressAdapter {
   private replies!: Replies;
   /** The origins whose pages may read responses; undefined without CORS. */
   private origins: readonly unknown[] | undefined;
-  /** Nest's middleware that calls request and response hooks. Requests pass it only if there is a hook. */
-  private hooks: RequestHandler | undefined;
+  /** Puts back Nest's middleware that calls request and response hooks. Requests pass it only if there is a hook. */
+  private addHooks: (() => void) | undefined;
 
   private readonly onClose: (this: Response) => void;
 
@@ -75,12 +75,8 @@ export class PlatformExpressAdapter extends ExpressAdapter {
     app.set('strict routing', true);
     app.disable('x-powered-by');
     app.disable('etag');
-    const { use } = app;
-    let hooks: RequestHandler | undefined;
-    app.use = ((middleware: RequestHandler) => (hooks = middleware)) as unknown as typeof use;
     super(app);
-    app.use = use;
-    this.hooks = hooks;
+    this.addHooks = takeMiddleware(app);
     this.inFlight = new RequestsInFlight(config.maxRequestsInFlight, this.clientOf);
     this.bodies = new BodyReader(this.inFlight, this.turns);
     this.delays = new Delays(this.inFlight);
@@ -92,7 +88,7 @@ export class PlatformExpressAdapter extends ExpressAdapter {
       adapter.connections.leave(this.req, this);
       adapter.observer?.answered(this.req, this, aborted);
     };
-    // Node calls `writeHead` before the first byte of every response, by whatever code it is written.
+    // As Node documents, `write` and `end` call it, too: it is called before the first byte of every response.
     app.response.writeHead = function (...head: unknown[]) {
       adapter.replies.beforeHead(this);
       return ServerResponse.prototype.writeHead.apply(this, head as [number]) as never;
@@ -100,18 +96,18 @@ export class PlatformExpressAdapter extends ExpressAdapter {
   }
 
   override setOnRequestHook(...hook: Parameters<ExpressAdapter['setOnRequestHook']>): void {
-    this.addHooks();
+    this.callHooks();
     super.setOnRequestHook(...hook);
   }
 
   override setOnResponseHook(...hook: Parameters<ExpressAdapter['setOnResponseHook']>): void {
-    this.addHooks();
+    this.callHooks();
     super.setOnResponseHook(...hook);
   }
 
-  private addHooks(): void {
-    if (this.hooks) useFirst(this.getInstance<Express>(), this.hooks);
-    this.hooks = undefined;
+  private callHooks(): void {
+    this.addHooks?.();
+    this.addHooks = undefined;
   }
 
   get load(): { requests: number; connections: number; droppedConnections: number } {
@@ -210,7 +206,7 @@ export class PlatformExpressAdapter extends ExpressAdapter {
     const error = checkRequest(request);
     if (error) {
       // Client and server may disagree on where this request ends, so nothing after it is read (request smuggling).
-      response.shouldKeepAlive = false;
+      response.setHeader('Connection', 'close');
       return error;
     }
     // Before everything that looks at the path.

@@ -1,6 +1,7 @@
 import type { Express, RequestHandler, Response } from 'express';
 import { ApiError, BAD_REQUEST, METHOD_NOT_ALLOWED, ROUTE_NOT_FOUND } from '#errors';
-import { refuseHiddenRoutes, routedMethods } from '#internals';
+import { StartupError } from '#runtime';
+import { type Route, routesOf } from './express.internals.js';
 import type { Replies } from './replies/replies.js';
 
 /**
@@ -26,6 +27,24 @@ export function answerUnmatchedRoutes(app: Express, replies: Replies): RequestHa
       next(new ApiError(METHOD_NOT_ALLOWED, message, { Allow: allowed.join(', ') }));
     }
   };
+}
+
+/** Paths of the platform, on which load balancers, monitoring and people rely. */
+const PLATFORM_PATHS = [
+  ...['/health/live', '/health/ready', '/metrics', '/openapi.json', '/openapi.yaml'],
+  ...['/docs', '/docs/guide', '/docs/deprecations'],
+];
+
+/** @throws StartupError when a route of a module serves GET on a path of the platform, whose routes are last */
+function refuseHiddenRoutes(app: Express): void {
+  const routes = routesOf(app);
+  for (const path of PLATFORM_PATHS) {
+    const answering = routes.findIndex((route) => route.methods.includes('get') && route.matches(path));
+    if (answering === routes.findLastIndex((route) => route.path === path)) continue;
+    throw new StartupError(
+      `The route ${path} is never reached: ${routes[answering]?.path} stands before it. Give that one another path.`,
+    );
+  }
 }
 
 /** A method as `Access-Control-Request-Method` names it (RFC 9110, section 9.1). */
@@ -60,15 +79,19 @@ function sendAllowed(response: Response, allowed: readonly string[], replies: Re
   replies.send(response, undefined);
 }
 
-/** Methods that the routes of a path serve, HEAD and OPTIONS included; empty when no route has the path. */
+/**
+ * Methods that the routes of a path serve, HEAD and OPTIONS included; those of all routes for `*` (RFC 9110, section 9.3.7). Empty
+ * when no route has the path.
+ */
 function allowedMethods(app: Express, path: string): string[] {
-  let methods: string[] = [];
+  let routes: Route[] = [];
   try {
-    methods = routedMethods(app, path);
+    routes = routesOf(app).filter((route) => path === '*' || route.matches(path));
   } catch (error) {
     // A path that Express cannot decode has no routes.
     if (!(error instanceof URIError)) throw error;
   }
-  if (methods.length === 0) return [];
+  if (routes.length === 0) return [];
+  const methods = routes.flatMap((route) => route.methods).map((method) => method.toUpperCase());
   return [...new Set([...methods, 'OPTIONS', ...(methods.includes('GET') ? ['HEAD'] : [])])].sort();
 }

@@ -1,8 +1,9 @@
 import { Logger } from '@nestjs/common';
+import { EXPRESS_ROUTER, JOINED_WRITES, MESSAGE_PROTOTYPES, NODE_HTTP } from '#http';
 import { differenceOf, FastPaths, type Reach, StartupError } from '#runtime';
 
 /** Everything undocumented that the platform touches: what each `*.internals.ts` exports. */
-export const REACHES: readonly Reach[] = [];
+export const REACHES: readonly Reach[] = [NODE_HTTP, JOINED_WRITES, EXPRESS_ROUTER, MESSAGE_PROTOTYPES];
 
 /**
  * Checks at start that what the platform touches of its dependencies is what it was written for. Logs each fast path that is wanted

@@ -96,7 +96,7 @@ export class Connections {
     if (request.headers.upgrade !== undefined) {
       connection.isEnding = true;
       connection.isTaken = false;
-      response.shouldKeepAlive = false;
+      response.setHeader('Connection', 'close');
     }
     if (turns.length === 1) this.begin(request, begin);
   }
@@ -111,7 +111,7 @@ export class Connections {
     const { latest, turns } = connection;
     connection.isEnding = true;
     if (latest === undefined || latest.req.complete) return turns.length === 0 ? 'idle' : undefined;
-    latest.shouldKeepAlive = false;
+    if (!latest.headersSent) latest.setHeader('Connection', 'close');
     return latest.req;
   }
 

@@ -1,8 +1,8 @@
 import { Logger } from '@nestjs/common';
 import type { Server } from 'node:http';
-import { Server as NetServer } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { integer, limit, milliseconds, type SettingsOf } from '#settings';
+import { stopListening } from '../node-http.internals.js';
 import type { Connections } from './connections.js';
 
 export const DRAIN_SETTINGS = {
@@ -39,8 +39,7 @@ export async function drain(
   { shutdownDelayMs, shutdownLingerMs, shutdownTimeoutMs }: SettingsOf<typeof DRAIN_SETTINGS>,
 ): Promise<void> {
   await sleep(shutdownDelayMs);
-  // Not `server.close()`: it closes idle connections at once and stops checking time-outs.
-  const closed = new Promise<void>((resolve) => NetServer.prototype.close.call(server, () => resolve()));
+  const closed = new Promise<void>((resolve) => stopListening(server, resolve));
   const deadline = setTimeout(() => {
     const requests = connections.closeAll();
     const names = requests.map(({ context, method }) => context.operation ?? `${method} without an operation`);

@@ -77,7 +77,7 @@ export class Replies {
       this.inFlight.release(context);
       setCaching(response);
       // Closes the connection: the rest of this request would have to be read before the next one.
-      if (!request.complete && announcesBody(request)) response.shouldKeepAlive = false;
+      if (!request.complete && announcesBody(request)) response.setHeader('Connection', 'close');
     }
     const field = fieldOf(response.statusCode, this.challenge);
     if (field !== undefined && !response.hasHeader(field[0])) response.setHeader(...field);
@@ -125,16 +125,15 @@ export class Replies {
     const { context } = request;
     context.answeredAt = performance.now();
     this.inFlight.release(context);
-    if (this.server.isDraining) response.shouldKeepAlive = false;
     const isWhole = request.complete || !announcesBody(request);
     // Node adds the Content-Length of most responses by itself. But it would keep one of an earlier response that
-    // failed, and a handler may have copied Transfer-Encoding from another response.
+    // failed, and a handler may have copied Transfer-Encoding from another response. With HTTP/1.0 it adds none.
     const endsWithBody = isWhole && body !== undefined && request.method !== 'HEAD';
     const isLarge = endsWithBody && body.length > PIECE_BYTES;
     const nodeAddsLength =
       endsWithBody &&
       !isLarge &&
-      response.useChunkedEncodingByDefault &&
+      request.httpVersionMinor === 1 &&
       !response.hasHeader('content-length') &&
       !response.hasHeader('transfer-encoding');
     if (!nodeAddsLength && statusCode !== 204 && statusCode !== 304) {

@@ -1,7 +1,7 @@
 import express, { type Express, type Request, type Response } from 'express';
 import { createServer, type Server } from 'node:http';
 import { type AddressInfo, connect } from 'node:net';
-import { createMessageClasses } from './express-prototypes.js';
+import { createMessageClasses, MESSAGE_PROTOTYPES } from './express-prototypes.internals.js';
 
 /** Sends requests, each on a new connection, and returns all bytes of the responses, without the date. */
 async function answersOf(server: Server, requests: readonly string[]): Promise<string[]> {
@@ -75,5 +75,15 @@ describe('requests and responses of an Express application', () => {
     expect(expected.every((answer) => /^HTTP\/1\.1 \d{3} /.test(answer))).toBe(true);
     const app = createApp(handler);
     expect(await answers(createServer(createMessageClasses(app), app))).toEqual(expected);
+  });
+
+  test('another Express, which sets prototypes of its own, is noticed', () => {
+    expect(MESSAGE_PROTOTYPES.check()).toBeUndefined();
+    const otherClasses: typeof createMessageClasses = (app) => {
+      const classes = createMessageClasses(app);
+      app.request = Object.create(app.request) as Express['request'];
+      return classes;
+    };
+    expect(MESSAGE_PROTOTYPES.check(otherClasses)).toBe('it gives requests and responses other prototypes');
   });
 });

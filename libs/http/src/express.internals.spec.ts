@@ -1,0 +1,29 @@
+import express, { type RequestHandler } from 'express';
+import { StartupError } from '#runtime';
+import { EXPRESS_ROUTER, takeMiddleware } from './express.internals.js';
+
+const middleware: RequestHandler = (_request, _response, next) => next();
+
+test('the router of Express is as known', () => {
+  expect(EXPRESS_ROUTER.check()).toBeUndefined();
+});
+
+test('middleware that is taken off comes back in front of all others', () => {
+  const app = express().use(middleware);
+  const putBack = takeMiddleware(app);
+  expect(app.router.stack).toEqual([]);
+  app.use((_request, _response, next) => next());
+  putBack();
+  expect(app.router.stack.map(({ handle }) => handle === middleware)).toEqual([true, false]);
+});
+
+test.each([0, 2])('an application with %d middleware is refused', (count) => {
+  const app = express();
+  for (let index = 0; index < count; index++) app.use(middleware);
+  expect(() => takeMiddleware(app)).toThrow(
+    new StartupError(
+      `This service does not fit the installed version of @nestjs/platform-express, which registers ${count} middleware ` +
+        'at its construction, not one. Install the version in package-lock.json of its release.',
+    ),
+  );
+});

@@ -1,0 +1,72 @@
+import express, { type Express, type RequestHandler } from 'express';
+import { type Reach, StartupError } from '#runtime';
+
+/** What we use of the layers of Express's router. */
+interface Layer {
+  readonly handle: RequestHandler;
+  readonly route?: { readonly path: string; readonly methods: Readonly<Record<string, boolean>> };
+  /** @throws URIError for a path that is not valid percent-encoded UTF-8 */
+  match(path: string): unknown;
+}
+
+/** A route of an Express application. */
+export interface Route {
+  readonly path: string;
+  /** In lower case. */
+  readonly methods: readonly string[];
+  /** @throws URIError for a path that is not valid percent-encoded UTF-8 */
+  readonly matches: (path: string) => boolean;
+}
+
+const layersOf = (app: Express): Layer[] => app.router.stack as unknown as Layer[];
+
+/** The routes of an application, in the order in which requests pass them. */
+export function routesOf(app: Express): Route[] {
+  return layersOf(app).flatMap((layer) => {
+    if (layer.route === undefined) return [];
+    const { path, methods } = layer.route;
+    return { path, methods: Object.keys(methods), matches: (target) => Boolean(layer.match(target)) };
+  });
+}
+
+/**
+ * Takes off the one middleware of an application that has nothing else: the one that Nest's constructor registers.
+ *
+ * @returns puts it back, in front of everything that was added since
+ * @throws StartupError when the application has no layer, or several
+ */
+export function takeMiddleware(app: Express): () => void {
+  const layers = layersOf(app);
+  const taken = layers.splice(0);
+  const [middleware] = taken;
+  if (middleware === undefined || taken.length > 1) {
+    throw new StartupError(
+      `This service does not fit the installed version of @nestjs/platform-express, which registers ${taken.length} middleware ` +
+        'at its construction, not one. Install the version in package-lock.json of its release.',
+    );
+  }
+  return () => void layers.unshift(middleware);
+}
+
+export const EXPRESS_ROUTER: Reach = {
+  dependency: 'express',
+  touches: 'app.router.stack, and of its layers handle, match, route.path and route.methods',
+  why: 'the methods of a path for 405 and OPTIONS, routes that hide one of the platform, requests that pass no hook of Nest',
+  check: () => {
+    const app = express();
+    const first: RequestHandler = (_request, _response, next) => next();
+    app.use(first);
+    const putBack = takeMiddleware(app);
+    app.get('/toys/:id', first);
+    app.post('/toys', first);
+    putBack();
+    const [middleware] = layersOf(app);
+    const routes = routesOf(app).map(({ path, methods, matches }) =>
+      [path, methods.join(), matches('/toys/1')].join(' '),
+    );
+    if (middleware?.handle !== first || middleware.route !== undefined)
+      return 'its router keeps middleware in another way';
+    if (routes.join() !== '/toys/:id get true,/toys post false') return 'its router keeps routes in another way';
+    return undefined;
+  },
+};
