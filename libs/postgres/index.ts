@@ -20,4 +20,8 @@ export { foreignSchema, type Migration, type MigrationStatus } from './src/schem
 export { migrationStatus, schemaFault } from './src/schema/migration-history.js';
 export { withSchemaLock } from './src/schema/schema-lock.js';
 export { ServiceDataSource } from './src/service-data-source.js';
-export { epochOf, EXACT, EXACT_COMMENT, type Execute, executeOf, type Statement, timeOf } from './src/statements.js';
+export { executeOf } from './src/execution.js';
+export { copyRows, hangUp, PG_CONNECTION } from './src/pg-connection.internals.js';
+export { PREPARED_QUERIES } from './src/prepared-query.internals.js';
+export { TYPEORM_QUERY_RUNNERS } from './src/typeorm.internals.js';
+export { epochOf, EXACT, EXACT_COMMENT, type Execute, type Statement, timeOf } from './src/statements.js';

@@ -4,7 +4,8 @@ import { DataSource } from 'typeorm';
 import { UNAVAILABLE } from '#errors';
 import { Database } from '#postgres';
 import { PetEntity } from '../../src/pets/pet.entity.js';
-import { type Execute, executePreparedQuery, executeQuery } from '../../libs/postgres/src/statements.js';
+import { executePreparedQuery } from '../../libs/postgres/src/prepared-query.internals.js';
+import { type Execute, executeQuery } from '../../libs/postgres/src/statements.js';
 import { createTestApp, type TestApp } from '../support/app.js';
 import { engine, testOnce } from '../support/database.js';
 

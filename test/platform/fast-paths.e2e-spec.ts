@@ -3,7 +3,7 @@ import type { Express, Request, Response } from 'express';
 import { RouterExecutionContext } from '@nestjs/core/router/router-execution-context.js';
 import { IncomingMessage, type Server, ServerResponse } from 'node:http';
 import { Database } from '#postgres';
-import { executePreparedQuery } from '../../libs/postgres/src/statements.js';
+import { executePreparedQuery } from '../../libs/postgres/src/prepared-query.internals.js';
 import { createTestApp } from '../support/app.js';
 
 /* Which fast paths a service uses. The suite, which also runs with FAST_PATHS=off, shows that answers are the same. */

@@ -2,8 +2,3 @@
 declare module 'class-transformer/cjs/storage.js' {
   export { defaultMetadataStorage } from 'class-transformer/types/storage.js';
 }
-
-declare module 'pg/lib/utils.js' {
-  /** The text, or the bytes, that PostgreSQL reads a value from; null for null and undefined. */
-  export function prepareValue(value: unknown): string | Buffer | null;
-}

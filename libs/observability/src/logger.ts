@@ -61,6 +61,7 @@ export function infoLines(logger: Logger): (members: string) => void {
   };
 }
 
+/** Pino documents its symbols for integrations such as this one (`pino.symbols` in its docs/api.md). */
 function streamOf(logger: Logger): DestinationStream {
   return Reflect.get(logger, pino.symbols.streamSym) as DestinationStream;
 }

@@ -1,10 +1,10 @@
 import type { ClientBase } from 'pg';
 import type { EMBEDDED_SETTINGS } from '#embedded-postgres';
-import { destroySocket } from '#internals';
 import { type Config, flag, integer, limit, milliseconds, optional, type SettingsOf } from '#settings';
 import type { ServicePoolOptions } from './connections/service-pool.js';
 import { UnusableDatabase } from './connections/connection-errors.js';
 import { parseDatabaseUri, POSTGRESQL_URI } from './database-uri.js';
+import { destroySocket } from './pg-connection.internals.js';
 import { executeQuery } from './statements.js';
 
 export const DATABASE_SETTINGS = {

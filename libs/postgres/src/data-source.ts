@@ -1,8 +1,7 @@
 import { Global, Module } from '@nestjs/common';
 import { TypeOrmModule } from '@nestjs/typeorm';
 import { readdir } from 'node:fs/promises';
-import pg from 'pg';
-import type { DataSource, DataSourceOptions, MigrationInterface } from 'typeorm';
+import type { DataSource, MigrationInterface } from 'typeorm';
 import { EmbeddedEngine } from '#embedded-postgres';
 import { StartupError } from '#runtime';
 import { Application, Config, type MigrationSource } from '#settings';
@@ -15,14 +14,14 @@ import {
   prepareSession,
   serverConnectionSettings,
 } from './connection-settings.js';
-import { ServicePool, type ServicePoolOptions } from './connections/service-pool.js';
+import type { ServicePoolOptions } from './connections/service-pool.js';
 import { Database } from './database.js';
 import { migrate } from './schema/migrate.js';
 import { migrationStatus, schemaFault } from './schema/migration-history.js';
-import { ServiceDataSource } from './service-data-source.js';
+import { type PostgresOptions, ServiceDataSource } from './service-data-source.js';
 
 /** Options of the data source. They carry `config` to `openDataSource`. */
-export type DatabaseOptions = Extract<DataSourceOptions, { type: 'postgres' }> & { readonly config: PostgresConfig };
+export type DatabaseOptions = PostgresOptions & { readonly config: PostgresConfig };
 
 /**
  * The options of the data source, the same for the application, the command line and the tests.
@@ -37,7 +36,6 @@ export async function dataSourceOptions(
   return {
     type: 'postgres',
     config,
-    driver: { ...pg, Pool: ServicePool },
     migrations: await loadMigrations(migrations),
     migrationsTableName: 'schema_migration',
     synchronize: false,

@@ -3,14 +3,15 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import type { ClientBase, PoolClient } from 'pg';
 import { DataSource, type EntityManager } from 'typeorm';
 import { StartupError } from '#runtime';
-import { transactionStatusOf } from '#internals';
 import { Config } from '#settings';
 import { answerTimeoutMs, directly, type PostgresConfig } from './connection-settings.js';
 import { Batches, type BatchLimits } from './batches.js';
 import { asUnavailable } from './connections/connection-errors.js';
 import { breakOnSilence } from './connections/breaker.js';
 import { type ServicePool, StatementRunner } from './connections/service-pool.js';
-import { executeOf, type Statement } from './statements.js';
+import { executeOf } from './execution.js';
+import { transactionStatusOf } from './pg-connection.internals.js';
+import type { Statement } from './statements.js';
 import type { ServiceDataSource } from './service-data-source.js';
 import { migrationStatus, schemaFault } from './schema/migration-history.js';
 

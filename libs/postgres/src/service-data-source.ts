@@ -1,33 +1,53 @@
-import type { ClientBase, PoolClient } from 'pg';
-import { DataSource, type DataSourceOptions, type QueryRunner, type ReplicationMode } from 'typeorm';
+import pg, { type ClientBase, type PoolClient } from 'pg';
+import {
+  DataSource,
+  type DataSourceOptions,
+  type QueryRunner,
+  QueryRunnerAlreadyReleasedError,
+  type ReplicationMode,
+} from 'typeorm';
 import type { EmbeddedEngine } from '#embedded-postgres';
-import { type PostgresDriver, PostgresQueryRunner, unansweredStatement } from '#internals';
 import { asUnavailable, isConnectionFailure } from './connections/connection-errors.js';
-import type { ServicePool } from './connections/service-pool.js';
+import { ServicePool, type ServicePoolOptions } from './connections/service-pool.js';
+import { unansweredStatement } from './pg-connection.internals.js';
 import { EXACT } from './statements.js';
+import { driverWith, type PostgresDriver, PostgresQueryRunner } from './typeorm.internals.js';
+
+/** Options of TypeORM's data source on PostgreSQL. */
+export type PostgresOptions = Extract<DataSourceOptions, { type: 'postgres' }>;
 
 /** A data source whose connection failures surface as ApiError. It owns the embedded engine: `destroy` closes both. */
 export class ServiceDataSource extends DataSource {
   declare readonly driver: PostgresDriver;
+  private readonly opened: { pool?: ServicePool };
 
   /** @param engine undefined for a server */
   constructor(
-    options: DataSourceOptions,
+    options: PostgresOptions,
     readonly engine: EmbeddedEngine | undefined,
   ) {
-    super(options);
+    const opened: { pool?: ServicePool } = {};
+    class Pool extends ServicePool {
+      constructor(poolOptions: ServicePoolOptions) {
+        super(poolOptions);
+        opened.pool = this;
+      }
+    }
+    super({ ...options, driver: { ...pg, Pool } });
+    this.opened = opened;
     engine?.guard.watch(this.manager);
   }
 
+  /** The pool of the primary. Exists as soon as the data source is being initialised. */
   get pool(): ServicePool {
-    return this.driver.master as ServicePool;
+    return this.opened.pool as ServicePool;
   }
 
   /** @throws Error for 'slave': replicas belong to `Database`, which knows what each of them has replayed */
   override createQueryRunner(mode: ReplicationMode = 'master'): QueryRunner {
     if (mode === 'slave')
       throw new Error("For createQueryRunner('slave') write Database.readReplica(async (manager) => …).");
-    return this.withManager(new ServiceQueryRunner(this.driver, 'master'));
+    return this.createQueryRunnerOf(() => this.pool.connect());
   }
 
   /** TypeORM would take 'slave', and use the primary. */
@@ -37,14 +57,11 @@ export class ServiceDataSource extends DataSource {
 
   /** A query runner on a connection of a replica's pool. Its release returns the connection to that pool. */
   createQueryRunnerOn(client: PoolClient): QueryRunner {
-    const release = (error?: Error): void => client.release(error);
-    const driver = Object.create(this.driver, {
-      obtainMasterConnection: { value: () => Promise.resolve([client, release]) },
-    }) as PostgresDriver;
-    return this.withManager(new ServiceQueryRunner(driver, 'master'));
+    return this.createQueryRunnerOf(() => Promise.resolve(client));
   }
 
-  private withManager(queryRunner: ServiceQueryRunner): QueryRunner {
+  private createQueryRunnerOf(lease: () => Promise<PoolClient>): QueryRunner {
+    const queryRunner = new ServiceQueryRunner(this.driver, this.pool, lease);
     return Object.assign(queryRunner, { manager: this.createEntityManager(queryRunner) });
   }
 
@@ -59,27 +76,39 @@ export class ServiceDataSource extends DataSource {
 
 /** TypeORM's query runner, and so its repositories. Connection failures surface as ApiError UNAVAILABLE. */
 class ServiceQueryRunner extends PostgresQueryRunner {
-  private readonly pool = this.driver.master as ServicePool;
   private isReleasedByCaller = false;
   private client: ClientBase | undefined;
   private failure: Error | undefined;
+
+  /**
+   * @param pool that of the primary, which admits changes
+   * @param lease takes the connection from its pool
+   */
+  constructor(
+    driver: PostgresDriver,
+    private readonly pool: ServicePool,
+    lease: () => Promise<PoolClient>,
+  ) {
+    super(driver, 'master');
+    this.driver = driverWith(driver, async () => {
+      const client = await lease();
+      // With an error, the pool closes the connection: PostgreSQL may be about to close it.
+      const release = (error?: Error): void => client.release(error ?? this.failure);
+      if (!this.isReleasedByCaller) return [(this.client = client), release];
+      // Released during the wait for the connection, when there was none to return.
+      release();
+      throw new QueryRunnerAlreadyReleasedError();
+    });
+  }
 
   // `never` fits the result types of all of TypeORM's overloads.
   override async query(text: string, parameters?: unknown[], useStructuredResult?: boolean): Promise<never> {
     const isChange = this.mayChange(text, useStructuredResult);
     let isSent = false;
     try {
-      if (!this.isReleased) {
-        this.client = (await this.connect()) as ClientBase;
-        if (this.isReleasedByCaller) {
-          // Released during the wait for the connection, when there was none to return.
-          this.isReleased = false;
-          await this.release();
-        }
-      } else if (!this.isReleasedByCaller) {
-        // TypeORM itself releases the query runner when its connection breaks, without calling `release`.
-        throw new Error('Connection terminated between two statements');
-      }
+      // TypeORM itself releases the query runner when its connection breaks, without calling `release`.
+      if (this.isReleased && !this.isReleasedByCaller) throw new Error('Connection terminated between two statements');
+      if (!this.isReleased) await this.connect();
       if (isChange) this.pool.admitChange();
       isSent = true;
       return (await super.query(text, parameters, useStructuredResult)) as never;
@@ -91,11 +120,9 @@ class ServiceQueryRunner extends PostgresQueryRunner {
 
   override release(): Promise<void> {
     this.isReleasedByCaller = true;
-    const { client, releaseCallback } = this;
+    const { client } = this;
     if (client !== undefined && unansweredStatement(client) !== undefined)
       this.failure ??= new Error('Connection terminated: no response');
-    // With an error, the pool closes the connection: PostgreSQL may be about to close it.
-    if (releaseCallback !== undefined) this.releaseCallback = () => releaseCallback(this.failure);
     return super.release();
   }
 

@@ -1,9 +1,20 @@
 import { Logger } from '@nestjs/common';
+import { PGLITE } from '#embedded-postgres';
 import { EXPRESS_ROUTER, JOINED_WRITES, MESSAGE_PROTOTYPES, NODE_HTTP } from '#http';
+import { PG_CONNECTION, PREPARED_QUERIES, TYPEORM_QUERY_RUNNERS } from '#postgres';
 import { differenceOf, FastPaths, type Reach, StartupError } from '#runtime';
 
 /** Everything undocumented that the platform touches: what each `*.internals.ts` exports. */
-export const REACHES: readonly Reach[] = [NODE_HTTP, JOINED_WRITES, EXPRESS_ROUTER, MESSAGE_PROTOTYPES];
+export const REACHES: readonly Reach[] = [
+  NODE_HTTP,
+  JOINED_WRITES,
+  EXPRESS_ROUTER,
+  MESSAGE_PROTOTYPES,
+  PG_CONNECTION,
+  PREPARED_QUERIES,
+  TYPEORM_QUERY_RUNNERS,
+  PGLITE,
+];
 
 /**
  * Checks at start that what the platform touches of its dependencies is what it was written for. Logs each fast path that is wanted

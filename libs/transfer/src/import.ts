@@ -1,10 +1,9 @@
 import { createHash } from 'node:crypto';
-import type { ClientBase, Connection } from 'pg';
-import { serialize } from 'pg-protocol';
+import type { ClientBase } from 'pg';
 import type { DataSource, QueryRunner } from 'typeorm';
 import { ApiError } from '#errors';
 import { StartupError } from '#runtime';
-import { EXACT, withSchemaLock } from '#postgres';
+import { copyRows, EXACT, withSchemaLock } from '#postgres';
 import { CHECKSUM, EXPORT_FORMAT, exportHeader } from './export.js';
 
 const COPY_CHARACTERS = 256 * 1024;
@@ -101,27 +100,6 @@ async function* linesOf(source: AsyncIterable<Buffer>): AsyncGenerator<string> {
   }
   const last = parts.join('');
   if (last !== '') yield last;
-}
-
-/**
- * Runs `COPY … FROM STDIN` with rows in its text format, which are sent together with the statement: the embedded engine
- * accepts none after it. If PostgreSQL refuses the statement, it skips the rows.
- */
-function copyRows(client: ClientBase, statement: string, rows: readonly string[]): Promise<void> {
-  const data = serialize.copyData(Buffer.from(rows.map((row) => `${row}\n`).join('')));
-  return new Promise((resolve, reject) => {
-    const query = {
-      submit: ({ stream }: Connection): void => {
-        stream.write(Buffer.concat([serialize.query(statement), data, serialize.copyDone()]));
-      },
-      handleReadyForQuery: resolve,
-      handleError: reject,
-      // Required by pg.
-      handleCopyInResponse: () => undefined,
-      handleCommandComplete: () => undefined,
-    };
-    client.query(query);
-  });
 }
 
 /** Refuses a first line that this version does not write. */

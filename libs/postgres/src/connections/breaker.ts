@@ -1,7 +1,7 @@
 import { Logger } from '@nestjs/common';
 import { setTimeout as sleep } from 'node:timers/promises';
 import pg, { type ClientConfig } from 'pg';
-import { hangUp } from '#internals';
+import { hangUp } from '../pg-connection.internals.js';
 import type { ServicePool } from './service-pool.js';
 
 const INTERVAL_MS = 500;

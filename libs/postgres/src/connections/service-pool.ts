@@ -1,6 +1,6 @@
 import pg, { type ClientBase, type PoolClient, type PoolConfig } from 'pg';
 import { serviceUnavailable } from '#errors';
-import { collectParameters, destroySocket, unansweredStatement } from '#internals';
+import { collectParameters, destroySocket, unansweredStatement } from '../pg-connection.internals.js';
 import { EXACT, exactly, type Execute, type Statement } from '../statements.js';
 import { asUnavailable, isConnectionFailure, mayBeStale, unavailable } from './connection-errors.js';
 
