@@ -23,7 +23,7 @@ async function observe(setting: string): Promise<Observed> {
     (app.nest.getHttpServer() as Server).prependOnceListener('request', (request: Request, response: Response) => {
       const ofRequest = Object.getPrototypeOf(request) as object;
       const ofResponse = Object.getPrototypeOf(response) as object;
-      if (ofRequest === express.request && ofResponse === express.response) used.push('express-prototypes');
+      if (ofRequest === express.request && ofResponse === express.response) used.push('message-prototypes');
       // The server has its own request class, which handles `upgrade`.
       else if (
         Object.getPrototypeOf(ofRequest) !== IncomingMessage.prototype ||
@@ -45,7 +45,7 @@ async function observe(setting: string): Promise<Observed> {
   }
 }
 
-const ALL = ['batching', 'express-prototypes', 'handler-calls', 'joined-writes', 'prepared-queries'];
+const ALL = ['batching', 'handler-calls', 'joined-writes', 'message-prototypes', 'prepared-queries'];
 
 test.each<[setting: string, used: readonly string[]]>([
   ['', ALL],

@@ -5,8 +5,14 @@ import { insertOnceText } from '#idempotency';
 import { INT64_MAX } from '#json';
 import type { Statement } from '#postgres';
 import { MAX_PAGE_SIZE } from './keyset.js';
-
-type ColumnMetadata = EntityMetadata['columns'][number];
+import {
+  type ColumnMetadata,
+  hasListeners,
+  indicesOf,
+  readValue,
+  typeNameOf,
+  writtenValue,
+} from './typeorm.internals.js';
 
 /** Columns with a value, in the order of the entity, and the values as PostgreSQL takes them. */
 export interface Given {
@@ -55,8 +61,8 @@ export class EntityStatements<Entity extends ObjectLiteral> {
     const isPassed = ({ transformer, type, enumName }: ColumnMetadata): boolean =>
       !transformer && (PASSED_TYPES.has(type) || enumName !== undefined);
     this.converted = new Set(columns.filter((column) => !isPassed(column)));
-    this.Entity = entityClass(columns, this.driver);
-    this.Entity.prototype = Object.getPrototypeOf(this.metadata.create()) as object;
+    this.Entity = entityClass(columns);
+    this.Entity.prototype = Object.getPrototypeOf(repository.create()) as object;
     if (primaryColumns.some((id) => id.databasePath !== 'id' || !id.isGenerated || this.typeOf(id) !== 'bigint')) {
       throw new StartupError(
         `A SharedRepository needs a generated bigint id as primary key. For ${name}, use TypeORM's Repository.`,
@@ -66,7 +72,7 @@ export class EntityStatements<Entity extends ObjectLiteral> {
 
   /** Whether the statements do for the entity what TypeORM would do. */
   get areComplete(): boolean {
-    const { columns, eagerRelations, lazyRelations, listeners } = this.metadata;
+    const { columns, eagerRelations, lazyRelations } = this.metadata;
     const isSpecial = (column: ColumnMetadata): boolean =>
       !column.isSelect ||
       !column.isInsert ||
@@ -75,8 +81,8 @@ export class EntityStatements<Entity extends ObjectLiteral> {
       ) ||
       [column.isDiscriminator, column.isDeleteDate, column.isVersion].includes(true) ||
       (column.enumName === undefined && !TYPES.has(this.typeOf(column)));
-    const { length } = [...eagerRelations, ...lazyRelations, ...listeners];
-    return length === 0 && columns.length <= MAX_COLUMNS && !columns.some(isSpecial);
+    const hasMore = eagerRelations.length > 0 || lazyRelations.length > 0 || hasListeners(this.metadata);
+    return !hasMore && columns.length <= MAX_COLUMNS && !columns.some(isSpecial);
   }
 
   given(source: Readonly<Record<string, unknown>>): Given {
@@ -87,7 +93,7 @@ export class EntityStatements<Entity extends ObjectLiteral> {
     for (const column of this.metadata.columns) {
       let value = source[column.propertyName];
       if (value !== undefined) {
-        if (this.converted.has(column)) value = this.driver.preparePersistentValue(value, column);
+        if (this.converted.has(column)) value = writtenValue(column, value);
         columns.push(column);
         key += bit;
         values.push(typeof value === 'bigint' ? String(value) : value);
@@ -191,7 +197,7 @@ export class EntityStatements<Entity extends ObjectLiteral> {
   /** The columns by which pages are sorted: those of the index that begins with the filters, if there is one, and the id. */
   private orderOf(filters: readonly ColumnMetadata[]): readonly ColumnMetadata[] {
     const [id] = this.metadata.primaryColumns as [ColumnMetadata];
-    const index = this.metadata.indices.find(
+    const index = indicesOf(this.metadata).find(
       ({ columns, where }) =>
         !where &&
         columns.indexOf(id) === filters.length &&
@@ -209,7 +215,7 @@ export class EntityStatements<Entity extends ObjectLiteral> {
 
   private typeOf(column: ColumnMetadata): string {
     const { enumName } = column;
-    if (enumName === undefined) return this.driver.normalizeType(column);
+    if (enumName === undefined) return typeNameOf(column);
     const { schema } = this.metadata;
     return this.escape(schema === undefined ? enumName : `${schema}.${enumName}`);
   }
@@ -223,10 +229,7 @@ export class EntityStatements<Entity extends ObjectLiteral> {
 }
 
 /** A constructor, and not a function that returns objects, because V8 then knows in advance how many members they have. */
-function entityClass<Entity>(
-  columns: readonly ColumnMetadata[],
-  driver: EntityMetadata['dataSource']['driver'],
-): new (row: readonly unknown[]) => Entity {
+function entityClass<Entity>(columns: readonly ColumnMetadata[]): new (row: readonly unknown[]) => Entity {
   const names = columns.map(({ propertyName }) => propertyName);
   const isConverted = ({ transformer, type, enum: labels }: ColumnMetadata): boolean =>
     Boolean(transformer) ||
@@ -235,8 +238,7 @@ function entityClass<Entity>(
   const converted = [...columns.entries()].filter(([, column]) => isConverted(column));
   return function (this: Record<string, unknown>, row: readonly unknown[]) {
     for (let index = 0; index < names.length; index++) this[names[index] as string] = row[index];
-    for (const [index, column] of converted)
-      this[column.propertyName] = driver.prepareHydratedValue(row[index], column) as unknown;
+    for (const [index, column] of converted) this[column.propertyName] = readValue(column, row[index]);
   } as unknown as new (row: readonly unknown[]) => Entity;
 }
 

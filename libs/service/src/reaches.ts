@@ -1,5 +1,6 @@
 import { Logger } from '@nestjs/common';
 import { PGLITE } from '#embedded-postgres';
+import { TYPEORM_ENTITIES } from '#entities';
 import { EXPRESS_ROUTER, JOINED_WRITES, MESSAGE_PROTOTYPES, NODE_HTTP } from '#http';
 import { PG_CONNECTION, PREPARED_QUERIES, TYPEORM_QUERY_RUNNERS } from '#postgres';
 import { differenceOf, FastPaths, type Reach, StartupError } from '#runtime';
@@ -13,6 +14,7 @@ export const REACHES: readonly Reach[] = [
   PG_CONNECTION,
   PREPARED_QUERIES,
   TYPEORM_QUERY_RUNNERS,
+  TYPEORM_ENTITIES,
   PGLITE,
 ];
 
