@@ -73,6 +73,15 @@ async function answerSlow(count: number): Promise<void> {
   }
 }
 
+test('nothing is read after a request that is refused before routing: where it ends may be a matter of opinion', async () => {
+  const answer = await sendSegments(
+    `GET /health/live HTTP/1.1\r\nHost: x\r\nHost: y\r\n\r\n${LIVE}\r\n`,
+    `${LIVE}\r\n`,
+  );
+  expect(statuses(answer)).toEqual([400]);
+  expect(answer).toContain('\r\nConnection: close\r\n');
+});
+
 describe('Upgrade', () => {
   const upgrade = 'Connection: Upgrade, HTTP2-Settings\r\nUpgrade: h2c\r\nHTTP2-Settings: AAMAAABk\r\n';
 
@@ -81,6 +90,10 @@ describe('Upgrade', () => {
     await answerSlow(1);
     expect(statuses(await answer)).toEqual([200, 200]);
     expect((await answer).indexOf('["slow"]')).toBeLessThan((await answer).indexOf('"ok"'));
+    expect((await answer).match(/\r\nConnection: [^\r]*/g)).toEqual([
+      '\r\nConnection: keep-alive',
+      '\r\nConnection: close',
+    ]);
   });
 
   describe('with a module that serves WebSockets', () => {
