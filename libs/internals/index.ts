@@ -1,10 +1,7 @@
-export { hasTransformersBeside, sentNameOf } from './src/class-transformer.js';
 export { createMessageClasses } from './src/express-prototypes.js';
 export { refuseHiddenRoutes, routedMethods, useFirst } from './src/express-routes.js';
 export { takeConnections } from './src/http-connections.js';
-// eslint-disable-next-line no-restricted-syntax -- the file lists what others may use
-export * from './src/nest-metadata.js';
-export { lateOptionsOf, logOtherInternals } from './src/other-internals.js';
+export { logOtherInternals } from './src/other-internals.js';
 export {
   collectParameters,
   destroySocket,

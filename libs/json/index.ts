@@ -1,3 +1,5 @@
+export { CLASS_RULES, rulesOf } from './src/class-rules.internals.js';
+export { DOCUMENTED_MEMBERS, documentedMembers } from './src/documented-members.internals.js';
 export { compareInt64Texts, INT64_MAX, INT64_MIN, isInt64 } from './src/int64.js';
 export { int64Of, int64OfNumeral, parseInt64, toInt64 } from './src/int64.js';
 export { hasOwnNumerals, numeralOf, readJson, readOwnJson } from './src/json-reader.js';

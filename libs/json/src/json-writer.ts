@@ -1,6 +1,6 @@
-import { DECORATORS } from '@nestjs/swagger';
-import { getMetadataStorage } from 'class-validator';
 import { hash } from 'node:crypto';
+import { rulesOf } from './class-rules.internals.js';
+import { documentedMembers } from './documented-members.internals.js';
 
 /**
  * The JSON text (RFC 8259) of a value, by the rules of `JSON.stringify` without indentation, except that a bigint is
@@ -71,13 +71,15 @@ function declarationOf(object: object): Declaration | null {
   return declaration;
 }
 
-/** The names of the members that a class declares, as the document has them; undefined if it declares none. */
-function declaredMembers(prototype: object): readonly string[] | undefined {
-  const rules = getMetadataStorage().getTargetValidationMetadatas(prototype.constructor, '', true, false);
-  if (!rules.some(({ name }) => name === DECLARED)) return undefined;
-  // @nestjs/swagger puts a colon before each name.
-  const names = Reflect.getMetadata(DECORATORS.API_MODEL_PROPERTIES_ARRAY, prototype) as readonly string[];
-  return names.map((name) => name.slice(1));
+/**
+ * The names of the members that a class declares: those of the document, in its order, then those that only our decorators name,
+ * as in a class of @nestjs/mapped-types. Undefined if it declares none by our decorators.
+ */
+function declaredMembers({ constructor }: object): readonly string[] | undefined {
+  const own = rulesOf(constructor).filter(({ name }) => name === DECLARED);
+  if (own.length === 0) return undefined;
+  const documented = documentedMembers(constructor);
+  return [...new Set([...documented, ...own.map(({ propertyName }) => propertyName)])];
 }
 
 function declare(names: readonly string[]): Declaration {

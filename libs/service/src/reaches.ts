@@ -1,8 +1,17 @@
 import { Logger } from '@nestjs/common';
+import { CLASS_TRANSFORMERS, DECLARED_TYPES, GLOBAL_PIPES, HANDLER_PARAMETERS, VALIDATION_PIPES } from '#input';
+import { CLASS_RULES, DOCUMENTED_MEMBERS } from '#json';
+import { OPERATION_IDS, ROUTES } from '#operations';
 import { differenceOf, FastPaths, type Reach, StartupError } from '#runtime';
+import { MODULE_IMPORTS } from './module-imports.internals.js';
 
 /** Everything undocumented that the platform touches: what each `*.internals.ts` exports. */
-export const REACHES: readonly Reach[] = [];
+export const REACHES: readonly Reach[] = [
+  ...[CLASS_RULES, DOCUMENTED_MEMBERS],
+  ...[CLASS_TRANSFORMERS, DECLARED_TYPES, GLOBAL_PIPES, HANDLER_PARAMETERS, VALIDATION_PIPES],
+  ...[OPERATION_IDS, ROUTES],
+  MODULE_IMPORTS,
+];
 
 /**
  * Checks at start that what the platform touches of its dependencies is what it was written for. Logs each fast path that is wanted
