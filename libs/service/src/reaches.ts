@@ -1,7 +1,7 @@
 import { Logger } from '@nestjs/common';
 import { CLASS_TRANSFORMERS, DECLARED_TYPES, GLOBAL_PIPES, HANDLER_PARAMETERS, VALIDATION_PIPES } from '#input';
 import { CLASS_RULES, DOCUMENTED_MEMBERS } from '#json';
-import { OPERATION_IDS, ROUTES } from '#operations';
+import { GRAPHQL, MICROSERVICES, OPERATION_IDS, ROUTES, WEBSOCKETS } from '#operations';
 import { differenceOf, FastPaths, type Reach, StartupError } from '#runtime';
 import { MODULE_IMPORTS } from './module-imports.internals.js';
 
@@ -9,7 +9,7 @@ import { MODULE_IMPORTS } from './module-imports.internals.js';
 export const REACHES: readonly Reach[] = [
   ...[CLASS_RULES, DOCUMENTED_MEMBERS],
   ...[CLASS_TRANSFORMERS, DECLARED_TYPES, GLOBAL_PIPES, HANDLER_PARAMETERS, VALIDATION_PIPES],
-  ...[OPERATION_IDS, ROUTES],
+  ...[GRAPHQL, MICROSERVICES, OPERATION_IDS, ROUTES, WEBSOCKETS],
   MODULE_IMPORTS,
 ];
 
