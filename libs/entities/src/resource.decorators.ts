@@ -14,7 +14,7 @@ import type { Observable } from 'rxjs';
 import { FailsWith, INVALID_CURSOR } from '#errors';
 import { StartupError } from '#runtime';
 import { type Handler, IntegerParameter, OpaqueParameter, queryClassOf } from '#input';
-import { documentedMembers } from '#json';
+import { declaredMembers } from '#json';
 import { DirectInterceptor } from '#nest-speed';
 import { Config, rootUrlOf } from '#settings';
 import { CURSOR_PATTERN, DEFAULT_PAGE_SIZE, MAX_CURSOR_LENGTH, MAX_PAGE_SIZE, type Page } from './keyset.js';
@@ -159,10 +159,10 @@ type CreatingDecorator = <H extends CreatingHandler>(
  *
  * @example `@Post() @Created(Visit, 'The recorded visit.') recordVisit(@Body() visit: NewVisit): Promise<Visit>`
  * @param type the class of the response
- * @throws StartupError when the class documents no `id`
+ * @throws StartupError when the class declares no `id`
  */
 export function Created(type: Type<Identified>, description: string): CreatingDecorator {
-  if (!documentedMembers(type).includes('id')) {
+  if (!declaredMembers(type).includes('id')) {
     throw new StartupError(`@Created(${type.name}, '${description}') needs a class with a documented id.`);
   }
   // `libs/openapi` describes the header field.

@@ -65,21 +65,20 @@ function declarationOf(object: object): Declaration | null {
   if (prototype === Object.prototype || prototype === null) return null;
   let declaration = declarations.get(prototype);
   if (declaration === undefined) {
-    const names = 'toJSON' in prototype ? undefined : declaredMembers(prototype);
-    declarations.set(prototype, (declaration = names ? declare(names) : null));
+    const type = prototype.constructor;
+    const isDeclared = !('toJSON' in prototype) && rulesOf(type).some(({ name }) => name === DECLARED);
+    declarations.set(prototype, (declaration = isDeclared ? declare(declaredMembers(type)) : null));
   }
   return declaration;
 }
 
 /**
  * The names of the members that a class declares: those of the document, in its order, then those that only our decorators name,
- * as in a class of @nestjs/mapped-types. Undefined if it declares none by our decorators.
+ * as in a class of @nestjs/mapped-types.
  */
-function declaredMembers({ constructor }: object): readonly string[] | undefined {
-  const own = rulesOf(constructor).filter(({ name }) => name === DECLARED);
-  if (own.length === 0) return undefined;
-  const documented = documentedMembers(constructor);
-  return [...new Set([...documented, ...own.map(({ propertyName }) => propertyName)])];
+export function declaredMembers(type: { readonly prototype: object }): string[] {
+  const own = rulesOf(type).filter(({ name }) => name === DECLARED);
+  return [...new Set([...documentedMembers(type), ...own.map(({ propertyName }) => propertyName)])];
 }
 
 function declare(names: readonly string[]): Declaration {
