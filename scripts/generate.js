@@ -1,11 +1,12 @@
 /**
- * Writes all generated files: openapi.json, .env.example and the table of settings from the code, and the types of the client
- * from openapi.json.
+ * Writes all generated files: openapi.json, .env.example and the tables of settings and of reaches from the code, and the types
+ * of the client from openapi.json.
  */
 import { execFileSync } from 'node:child_process';
-import { readFileSync, writeFileSync } from 'node:fs';
+import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { withReachesTable } from './reaches-page.js';
 import { environmentExample, withSettingsTable } from './settings-pages.js';
 
 const root = join(import.meta.dirname, '..');
@@ -32,5 +33,13 @@ const { settingsOf } = await import('../dist/libs/service/src/settings.js');
 const { PET_STORE } = await import('../dist/src/app.description.js');
 const settings = await settingsOf(PET_STORE);
 writeFileSync(join(root, '.env.example'), environmentExample(settings));
-const page = join(root, 'docs/operating.md');
-writeFileSync(page, withSettingsTable(readFileSync(page, 'utf8'), settings));
+const settingsPage = join(root, 'docs/operating.md');
+writeFileSync(settingsPage, withSettingsTable(readFileSync(settingsPage, 'utf8'), settings));
+
+const internals = readdirSync(join(root, 'dist/libs'), { recursive: true }).filter((file) =>
+  file.endsWith('.internals.js'),
+);
+const exported = await Promise.all(internals.map((file) => import(`../dist/libs/${file}`)));
+const reaches = exported.flatMap((each) => Object.values(each)).filter((each) => typeof each?.check === 'function');
+const reachesPage = join(root, 'docs/dependencies.md');
+writeFileSync(reachesPage, withReachesTable(readFileSync(reachesPage, 'utf8'), reaches));

@@ -15,6 +15,7 @@ const ANNOUNCEMENT = {
 class TestLinkedController {
   @Get()
   @Header('Link', '</terms>; rel="license"')
+  @Stability('beta')
   @Deprecated({ ...ANNOUNCEMENT, sunset: '2999-01-01T00:00:00Z' })
   listLinked(@Res({ passthrough: true }) response: Response): string[] {
     response.appendHeader('Link', '</linked?cursor=2>; rel="next"');

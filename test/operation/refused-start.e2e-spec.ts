@@ -14,6 +14,7 @@ import {
 import { handedOver } from '../support/engines.js';
 import { administer } from '../support/postgresql-database.js';
 import { until } from '../support/until.js';
+import { type Change, installWithChanged } from './support/changed-package.js';
 import { Services } from './support/services.js';
 
 /*
@@ -201,6 +202,27 @@ if (engine === 'postgresql') {
     expect([await migrated.ended, migrated.stdout]).toEqual([0, 'The schema is current.\n']);
   });
 }
+
+testOnce.each<[name: string, changes: Change[], difference: string]>([
+  [
+    '@nestjs/swagger',
+    [
+      ['dist/decorators/helpers.js', '`:${String(propertyKey)}`', 'String(propertyKey)'],
+      ['dist/services/model-properties-accessor.js', "key.charAt(0) === ':' && ", ''],
+      ['dist/services/model-properties-accessor.js', '.map((key) => key.slice(1))', ''],
+    ],
+    "the members first,second of a class come back as 'irst,econd'",
+  ],
+  [
+    '@nestjs/websockets',
+    [['constants.js', 'websockets:message_mapping', 'websockets:mapping']],
+    'a handler with @SubscribeMessage would not be noticed, and could be open to everybody',
+  ],
+])('a release of %s that stores in another way what its decorators declare', async (name, changes, difference) => {
+  const program = await installWithChanged(name, changes, home);
+  const line = await services.refusal(database.settings, program);
+  expect(line).toContain(`does not fit the installed version of a dependency: ${name}: ${difference}`);
+});
 
 testOnce('an unreadable .env', async () => {
   await mkdir(join(home, '.env'));

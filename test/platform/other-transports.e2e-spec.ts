@@ -36,10 +36,23 @@ class NewsGateway implements OnGatewayConnection<WebSocket> {
 @WebSocketGateway()
 class ClosedGateway {}
 
+/** Marked as by @nestjs/graphql, which is not installed here. */
 @Injectable()
 class ClosedResolver {
   @SetMetadata('graphql:resolver_type', 'Query')
   pets(): void {}
+}
+
+@Injectable()
+class ClosedFields {
+  @SetMetadata('graphql:resolve_property', true)
+  name(): void {}
+}
+
+@Injectable()
+class ClosedReferences {
+  @SetMetadata('graphql:resolve_reference', true)
+  find(): void {}
 }
 
 @Controller()
@@ -60,6 +73,8 @@ test.each<[string, Type]>([
   ['the message handler ScopedGateway.scoped', ScopedGateway],
   ['the gateway ClosedGateway', ClosedGateway],
   ['the resolver ClosedResolver.pets', ClosedResolver],
+  ['the resolver ClosedFields.name', ClosedFields],
+  ['the resolver ClosedReferences.find', ClosedReferences],
   ['the message handler ClosedMessagesController.closed', ClosedMessagesController],
 ])('the start fails for %s, and says how to check a key', async (name, type) => {
   @Module(type === ClosedMessagesController ? { controllers: [type] } : { providers: [type] })
@@ -67,6 +82,15 @@ test.each<[string, Type]>([
 
   await expect(createTestApp({ features: [ClosedModule] })).rejects.toThrow(
     `nothing would protect ${name}. Add @Public(), and check the key in the handler: await apiKeys.verify(token)`,
+  );
+});
+
+test('the start fails for a resolver that a factory makes', async () => {
+  @Module({ providers: [{ provide: 'resolver', useFactory: () => new ClosedResolver() }] })
+  class ClosedModule {}
+
+  await expect(createTestApp({ features: [ClosedModule] })).rejects.toThrow(
+    'protect the resolver ClosedResolver.pets.',
   );
 });
 

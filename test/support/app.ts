@@ -1,7 +1,7 @@
 import { type DynamicModule, Module, type Type } from '@nestjs/common';
 import { REQUEST_STEPS, type RequestStep } from '#api-keys';
-import { MODULE_METADATA } from '#internals';
 import { PlatformModule, type ServiceDefinition } from '#service';
+import { importsOf } from '../../libs/service/src/module-imports.internals.js';
 import { definitionOf } from '../../libs/service/src/service.module.js';
 import { PET_STORE } from '../../src/app.description.js';
 import { AppModule } from '../../src/app.module.js';
@@ -28,9 +28,7 @@ export interface Additions extends Partial<
 }
 
 /** What AppModule imports beside the platform, of which a test may have another definition. */
-const FEATURES = (Reflect.getMetadata(MODULE_METADATA.IMPORTS, AppModule) as readonly (Type | DynamicModule)[]).filter(
-  (each) => !('module' in each && each.module === PlatformModule),
-);
+const FEATURES = importsOf(AppModule).filter((each) => !('module' in each && each.module === PlatformModule));
 
 /** The application's module with additions, decorated as AppModule is. */
 export function appModuleWith({ features = [], document = {}, migrations = [], ...others }: Additions): Type {

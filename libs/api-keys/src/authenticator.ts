@@ -1,5 +1,5 @@
-import { Injectable, type OnModuleInit } from '@nestjs/common';
-import { DiscoveryService } from '@nestjs/core';
+import { Injectable, type OnModuleInit, Scope, type Type } from '@nestjs/common';
+import { DiscoveryService, ModuleRef } from '@nestjs/core';
 import type { Request } from 'express';
 import { StartupError } from '#runtime';
 import { ApiKeysService } from './api-keys.service.js';
@@ -37,12 +37,13 @@ export class Authenticators implements OnModuleInit {
   constructor(
     private readonly discovery: DiscoveryService,
     private readonly apiKeys: ApiKeysService,
+    private readonly modules: ModuleRef,
   ) {}
 
   /** @throws StartupError for an authenticator with the scope of a request */
   onModuleInit(): void {
     const found = this.discovery.getProviders().filter(({ instance }) => instance instanceof Authenticator);
-    const scoped = found.find((provider) => provider.isTransient || !provider.isDependencyTreeStatic());
+    const scoped = found.find(({ token }) => this.modules.introspect(token as Type).scope !== Scope.DEFAULT);
     if (scoped) throw new StartupError(`${scoped.name} must be a singleton: one authenticator serves all requests.`);
     this.all = [...new Set(found.map(({ instance }) => instance as Authenticator))];
   }

@@ -3,23 +3,18 @@ import {
   type ExecutionContext,
   HttpCode,
   Injectable,
+  SetMetadata,
   type Type,
   UseInterceptors,
 } from '@nestjs/common';
-import {
-  ApiCreatedResponse,
-  ApiExtraModels,
-  ApiOkResponse,
-  ApiSchema,
-  DECORATORS,
-  getSchemaPath,
-} from '@nestjs/swagger';
+import { ApiCreatedResponse, ApiExtraModels, ApiOkResponse, ApiSchema, getSchemaPath } from '@nestjs/swagger';
 import type { Request, Response } from 'express';
 import { unescape } from 'node:querystring';
 import type { Observable } from 'rxjs';
 import { FailsWith, INVALID_CURSOR } from '#errors';
 import { StartupError } from '#runtime';
 import { type Handler, IntegerParameter, OpaqueParameter, queryClassOf } from '#input';
+import { declaredMembers } from '#json';
 import { DirectInterceptor } from '#nest-speed';
 import { Config, rootUrlOf } from '#settings';
 import { CURSOR_PATTERN, DEFAULT_PAGE_SIZE, MAX_CURSOR_LENGTH, MAX_PAGE_SIZE, type Page } from './keyset.js';
@@ -51,6 +46,8 @@ export function CursorParameter(description: string): PropertyDecorator {
   return OpaqueParameter({ description, required: false, anyText: true, ...form });
 }
 
+const ARRAY_SCHEMA = 'platform:array-schema';
+
 /**
  * Makes the class a named array schema of at most `maxItems` items, for `@Paged` and `@ApiOkResponse({ type: … })`.
  *
@@ -59,7 +56,7 @@ export function CursorParameter(description: string): PropertyDecorator {
 export function ArraySchema(item: Type, description: string, maxItems: number): ClassDecorator {
   // In a variable: the type of `ApiSchema` lacks members that it accepts, and TypeScript rejects them in a literal.
   const schema = { description, type: 'array', maxItems, items: { $ref: getSchemaPath(item) } };
-  return applyDecorators(ApiExtraModels(item), ApiSchema(schema));
+  return applyDecorators(ApiExtraModels(item), ApiSchema(schema), SetMetadata(ARRAY_SCHEMA, true));
 }
 
 /** The header field of the address of the next page, which `libs/openapi` describes. */
@@ -73,9 +70,8 @@ const headers = { Link: { $ref: '#/components/headers/NextPage' } };
  */
 export function Paged(type: Type, description: string): MethodDecorator {
   const schema = { type: 'array', maxItems: MAX_PAGE_SIZE, items: { $ref: getSchemaPath(type) } };
-  const own = Reflect.getMetadata(DECORATORS.API_SCHEMA, type) as { type?: string }[] | undefined;
   return applyDecorators(
-    ...(own?.some((each) => each.type === 'array')
+    ...(Reflect.hasMetadata(ARRAY_SCHEMA, type)
       ? [ApiOkResponse({ description, type, headers })]
       : [ApiExtraModels(type), ApiOkResponse({ description, schema, headers })]),
     FailsWith(INVALID_CURSOR),
@@ -163,12 +159,10 @@ type CreatingDecorator = <H extends CreatingHandler>(
  *
  * @example `@Post() @Created(Visit, 'The recorded visit.') recordVisit(@Body() visit: NewVisit): Promise<Visit>`
  * @param type the class of the response
- * @throws StartupError when the class documents no `id`
+ * @throws StartupError when the class declares no `id`
  */
 export function Created(type: Type<Identified>, description: string): CreatingDecorator {
-  const members = Reflect.getMetadata(DECORATORS.API_MODEL_PROPERTIES_ARRAY, type.prototype as object) as unknown;
-  // @nestjs/swagger puts a colon before each name.
-  if (!Array.isArray(members) || !members.includes(':id')) {
+  if (!declaredMembers(type).includes('id')) {
     throw new StartupError(`@Created(${type.name}, '${description}') needs a class with a documented id.`);
   }
   // `libs/openapi` describes the header field.

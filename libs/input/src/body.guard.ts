@@ -3,10 +3,10 @@ import { HttpAdapterHost } from '@nestjs/core';
 import type { Request } from 'express';
 import type { BodyPlan, PlatformExpressAdapter } from '#http';
 import { ApiError, unstorableIn, VALIDATION_FAILED } from '#errors';
-import { RouteParamtypes } from '#internals';
 import { JSON_LIMITS, type JsonLimits } from '#json';
 import { Config, integer, type SettingsOf } from '#settings';
-import { declaredTypesOf, type Handler, parametersOf } from './handler-parameters.js';
+import { declaredTypesOf } from './declared-types.internals.js';
+import { type Handler, type HandlerParameter, parametersOf } from './handler-parameters.internals.js';
 
 export const BODY_SETTINGS = {
   maxBodyBytes: integer(
@@ -38,8 +38,6 @@ export function BodyLimits(limits: Partial<JsonLimits>): MethodDecorator {
   }
   return SetMetadata(BODY_LIMITS, set);
 }
-
-const { BODY, FILE, FILES, RAW_BODY, REQUEST } = RouteParamtypes;
 
 /**
  * Sets `request.body` to the parsed body, after the guards of the platform and before those of modules. Only for handlers
@@ -92,20 +90,21 @@ function setBody(request: Request, body: unknown, isUnpiped: boolean): true {
 
 function bodyPlanOf(controller: Type, handler: Handler, maxBytes: number): GuardPlan | null {
   const parameters = parametersOf(controller, handler);
-  const has = (...sources: unknown[]): boolean => parameters.some(({ source }) => sources.includes(source));
+  const has = (...sources: HandlerParameter['source'][]): boolean =>
+    parameters.some(({ source }) => sources.includes(source));
   // Decorators made by `createParamDecorator` have no source.
-  if (!has(BODY, RAW_BODY, REQUEST, undefined)) return null;
-  const bodies = parameters.filter(({ source }) => source === BODY);
+  if (!has('BODY', 'RAW_BODY', 'REQUEST', undefined)) return null;
+  const bodies = parameters.filter(({ source }) => source === 'BODY');
   // The class of the whole body, if one parameter takes it.
   const parameterType = bodies.length === 1 && bodies[0]?.data === undefined ? bodies[0]?.metatype : undefined;
   const types = declaredTypesOf(controller, handler);
   return {
-    isRequired: has(BODY, RAW_BODY),
-    leavesMultipart: has(FILE, FILES) || types?.some((name) => name.startsWith('multipart/')) === true,
-    isUnpiped: has(REQUEST) && bodies.length === 0,
+    isRequired: has('BODY', 'RAW_BODY'),
+    leavesMultipart: has('FILE', 'FILES') || types?.some((name) => name.startsWith('multipart/')) === true,
+    isUnpiped: has('REQUEST') && bodies.length === 0,
     maxBytes,
     limits: (Reflect.getMetadata(BODY_LIMITS, handler) as JsonLimits | undefined) ?? JSON_LIMITS,
-    keepsBytes: has(RAW_BODY, REQUEST),
+    keepsBytes: has('RAW_BODY', 'REQUEST'),
     types,
     parameterType,
   };

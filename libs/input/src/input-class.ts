@@ -1,9 +1,9 @@
 import { applyDecorators, type Type } from '@nestjs/common';
 import { ApiProperty, type ApiPropertyOptions } from '@nestjs/swagger';
 import { Transform, type TransformFnParams } from 'class-transformer';
-import { getMetadataStorage, ValidateBy } from 'class-validator';
-import { hasTransformersBeside, sentNameOf } from '#internals';
-import { DECLARED } from '#json';
+import { ValidateBy } from 'class-validator';
+import { DECLARED, rulesOf } from '#json';
+import { hasTransformersBeside, sentNameOf } from './class-transformers.internals.js';
 
 /** In place of an object whose members are known to be converted. */
 const CONVERTED = Object.freeze({});
@@ -122,11 +122,8 @@ export function inputClassOf(type: Type): InputClass {
 }
 
 function describe(type: Type): InputClass {
-  // class-validator lists the class's own rules first, then those of its ancestors in the order of their definition.
-  const rules = getMetadataStorage().getTargetValidationMetadatas(type, '', true, false);
-  const isOwn = ({ target }: { target: unknown }): boolean => target === type;
-  const inOrder = [...rules.filter((rule) => !isOwn(rule)), ...rules.filter(isOwn)];
-  const properties = inOrder.map((rule) => rule.context as unknown).filter((each) => each instanceof CheckedProperty);
+  const rules = rulesOf(type);
+  const properties = rules.map(({ context }) => context).filter((each) => each instanceof CheckedProperty);
   const names = new Set(properties.map(({ name }) => name));
   const isOurs = names.size === rules.length && !hasTransformersBeside(type, [...names]);
   return { hasRules: rules.length > 0, properties: rules.length > 0 && isOurs ? properties : undefined };

@@ -11,7 +11,7 @@ import {
   UseInterceptors,
   ValidationPipe,
 } from '@nestjs/common';
-import { ApplicationConfig, DiscoveryService, MetadataScanner } from '@nestjs/core';
+import { DiscoveryService, MetadataScanner } from '@nestjs/core';
 import { plainToInstance } from 'class-transformer';
 import type { Request } from 'express';
 import {
@@ -24,11 +24,12 @@ import {
   VALIDATION_FAILED,
 } from '#errors';
 import { StartupError } from '#runtime';
-import { lateOptionsOf } from '#internals';
 import { DirectInterceptor } from '#nest-speed';
 import { nearestName } from '#settings';
-import { type Handler, parametersOf } from './handler-parameters.js';
+import { ApplicationConfig, globalPipesOf } from './global-pipes.internals.js';
+import { type Handler, parametersOf } from './handler-parameters.internals.js';
 import { type CheckedProperty, INVALID, inputClassOf, isInputClass } from './input-class.js';
+import { lateOptionsOf } from './validation-pipes.internals.js';
 
 type Fields = Record<string, unknown>;
 
@@ -66,7 +67,7 @@ export class InputPipe implements PipeTransform, OnModuleInit {
 
   /** @throws StartupError that names each option of a module's ValidationPipe that would decide what this pipe has decided */
   onModuleInit(): void {
-    const late = lateOptionsOf(this.application.getGlobalPipes(), 'a global ValidationPipe');
+    const late = lateOptionsOf(globalPipesOf(this.application), 'a global ValidationPipe');
     for (const { metatype } of this.discovery.getControllers()) {
       const controller = metatype as Type;
       const prototype = controller.prototype as Record<string, Handler>;

@@ -103,6 +103,15 @@ describe('writeJson', () => {
     expect(writeJson(toys)).toBe(`[${[written, written, written, '{}'].join()}]`);
   });
 
+  test('writes members that only our decorators name, as in a class of @nestjs/mapped-types, after the documented ones', () => {
+    class Toy {}
+    ApiProperty({ type: Object })(Toy.prototype, 'note');
+    for (const name of ['id', 'name'])
+      ValidateBy({ name: DECLARED, validator: { validate: () => true } })(Toy.prototype, name);
+    const toy = Object.assign(new Toy(), { id: 1, secret: 2, name: 'Rex', note: 'red' });
+    expect(writeJson(toy)).toBe('{"note":"red","id":1,"name":"Rex"}');
+  });
+
   test('shared arrays keep their text, and may be shared or frozen before', () => {
     const items = shared(shared([{ id: 1n }]));
     expect(jsonTextOf(items, true)).toBe(jsonTextOf(items, true));

@@ -1,6 +1,6 @@
-import { DECORATORS } from '@nestjs/swagger';
-import { getMetadataStorage } from 'class-validator';
 import { hash } from 'node:crypto';
+import { rulesOf } from './class-rules.internals.js';
+import { documentedMembers } from './documented-members.internals.js';
 
 /**
  * The JSON text (RFC 8259) of a value, by the rules of `JSON.stringify` without indentation, except that a bigint is
@@ -65,19 +65,20 @@ function declarationOf(object: object): Declaration | null {
   if (prototype === Object.prototype || prototype === null) return null;
   let declaration = declarations.get(prototype);
   if (declaration === undefined) {
-    const names = 'toJSON' in prototype ? undefined : declaredMembers(prototype);
-    declarations.set(prototype, (declaration = names ? declare(names) : null));
+    const type = prototype.constructor;
+    const isDeclared = !('toJSON' in prototype) && rulesOf(type).some(({ name }) => name === DECLARED);
+    declarations.set(prototype, (declaration = isDeclared ? declare(declaredMembers(type)) : null));
   }
   return declaration;
 }
 
-/** The names of the members that a class declares, as the document has them; undefined if it declares none. */
-function declaredMembers(prototype: object): readonly string[] | undefined {
-  const rules = getMetadataStorage().getTargetValidationMetadatas(prototype.constructor, '', true, false);
-  if (!rules.some(({ name }) => name === DECLARED)) return undefined;
-  // @nestjs/swagger puts a colon before each name.
-  const names = Reflect.getMetadata(DECORATORS.API_MODEL_PROPERTIES_ARRAY, prototype) as readonly string[];
-  return names.map((name) => name.slice(1));
+/**
+ * The names of the members that a class declares: those of the document, in its order, then those that only our decorators name,
+ * as in a class of @nestjs/mapped-types.
+ */
+export function declaredMembers(type: { readonly prototype: object }): string[] {
+  const own = rulesOf(type).filter(({ name }) => name === DECLARED);
+  return [...new Set([...documentedMembers(type), ...own.map(({ propertyName }) => propertyName)])];
 }
 
 function declare(names: readonly string[]): Declaration {

@@ -1,6 +1,5 @@
-import { applyDecorators, type ExecutionContext, Injectable, SetMetadata, UseInterceptors } from '@nestjs/common';
+import { type ExecutionContext, Injectable, SetMetadata, UseInterceptors } from '@nestjs/common';
 import type { Response } from 'express';
-import { INTERCEPTORS_METADATA } from '#internals';
 import { DirectInterceptor } from '#nest-speed';
 import { type Deprecation, DEPRECATION_METADATA, STABILITY_METADATA, type StabilityLevel } from './deprecation.js';
 import { OperationRegistry } from './operation-registry.js';
@@ -30,13 +29,15 @@ export class DeprecationInterceptor extends DirectInterceptor {
   }
 }
 
-/** Adds the interceptor to a handler once: it serves both decorators. */
-const announce: MethodDecorator = (prototype, name, descriptor) => {
-  const handler = descriptor.value as object;
-  const interceptors = (Reflect.getMetadata(INTERCEPTORS_METADATA, handler) ?? []) as unknown[];
-  if (!interceptors.includes(DeprecationInterceptor))
-    UseInterceptors(DeprecationInterceptor)(prototype, name, descriptor);
-};
+/** Adds metadata to a handler, and the interceptor once: it serves both decorators. */
+function announce(key: string, value: unknown): MethodDecorator {
+  return (prototype, name, descriptor) => {
+    const handler = descriptor.value as object;
+    if (![DEPRECATION_METADATA, STABILITY_METADATA].some((each) => Reflect.hasMetadata(each, handler)))
+      UseInterceptors(DeprecationInterceptor)(prototype, name, descriptor);
+    SetMetadata(key, value)(prototype, name, descriptor);
+  };
+}
 
 /**
  * Announces the end of an operation. This one declaration adds the header fields `Deprecation` (RFC 9745), `Sunset`
@@ -65,7 +66,7 @@ export function Deprecated(
       `@Deprecated: the successor '${successor}' must be a path that starts with '/', below the base URL, without parameters in braces.`,
     );
   }
-  return applyDecorators(SetMetadata(DEPRECATION_METADATA, deprecation), announce);
+  return announce(DEPRECATION_METADATA, deprecation);
 }
 
 /**
@@ -74,5 +75,5 @@ export function Deprecated(
  * @example `@Post() @Stability('beta') recordVisit(@Body() visit: NewVisit): Promise<Visit>`
  */
 export function Stability(level: StabilityLevel): MethodDecorator {
-  return applyDecorators(SetMetadata(STABILITY_METADATA, level), announce);
+  return announce(STABILITY_METADATA, level);
 }

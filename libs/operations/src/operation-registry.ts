@@ -1,12 +1,12 @@
-import { HttpStatus, Inject, Injectable, RequestMethod, type Type, VERSION_NEUTRAL } from '@nestjs/common';
+import { HttpStatus, Inject, Injectable, RequestMethod, type Type } from '@nestjs/common';
 import { DiscoveryService, MetadataScanner } from '@nestjs/core';
-import { DECORATORS } from '@nestjs/swagger';
 import { type ErrorDefinition, FAILURES_METADATA } from '#errors';
 import { StartupError } from '#runtime';
-import { HTTP_CODE_METADATA, METHOD_METADATA, PATH_METADATA, SSE_METADATA, VERSION_METADATA } from '#internals';
 import { Config } from '#settings';
 import { PUBLIC_METADATA, REQUIRED_SCOPES_METADATA } from './access.decorators.js';
 import { type Announcement, announcementOf, type DeprecationConfig } from './deprecation.js';
+import { operationIdOf } from './operation-ids.internals.js';
+import { type Route, routeOf } from './routes.internals.js';
 
 /** Metadata key of a handler that takes an `Idempotency-Key`. */
 export const IDEMPOTENT_METADATA = 'platform:idempotent';
@@ -71,9 +71,10 @@ export class OperationRegistry {
       const prototype = controller.prototype as Record<string, object>;
       for (const method of new MetadataScanner().getAllMethodNames(prototype)) {
         const handler = prototype[method] as object;
-        if (!Reflect.hasMetadata(PATH_METADATA, handler)) continue;
+        const route = routeOf(controller, handler);
+        if (route === undefined) continue;
         const id = `${controller.name}.${method}`;
-        operations.set(handler, this.describe(controller, handler, id, taken, undecided));
+        operations.set(handler, this.describe(controller, handler, route, id, taken, undecided));
       }
     }
     if (undecided.length === 0) return all;
@@ -91,6 +92,7 @@ export class OperationRegistry {
   private describe(
     controller: Type,
     handler: object,
+    { method, status, isStream, isNeutral }: Route,
     id: string,
     taken: Map<string, string>,
     undecided: string[],
@@ -107,9 +109,7 @@ export class OperationRegistry {
     if (isPublic && isIdempotent) {
       throw new Error(`${id} cannot be @Public() and @Idempotent(): a key belongs to a client.`);
     }
-    const operationId = own<{ operationId?: string }>(DECORATORS.API_OPERATION)?.operationId;
-    const method = own<RequestMethod>(METHOD_METADATA);
-    const isNeutral = [either<unknown>(VERSION_METADATA)].flat().includes(VERSION_NEUTRAL);
+    const operationId = operationIdOf(handler);
     const name = nameOf(id, operationId, taken);
     return {
       name,
@@ -117,9 +117,9 @@ export class OperationRegistry {
       isListed: method !== RequestMethod.ALL && !isNeutral,
       isPublic: isPublic === true,
       scopes: isPublic === false ? (Reflect.getMetadata(REQUIRED_SCOPES_METADATA, nearest) as string[]) : [],
-      isStream: Reflect.hasMetadata(SSE_METADATA, handler),
+      isStream,
       isIdempotent,
-      status: own<number>(HTTP_CODE_METADATA) ?? (method === RequestMethod.POST ? HttpStatus.CREATED : HttpStatus.OK),
+      status: status ?? (method === RequestMethod.POST ? HttpStatus.CREATED : HttpStatus.OK),
       failures: either<ErrorDefinition[]>(FAILURES_METADATA) ?? [],
       ...announcementOf(handler, name, this.config),
     };

@@ -2,14 +2,11 @@ import type { INestApplication } from '@nestjs/common';
 import { DiscoveryService, MetadataScanner } from '@nestjs/core';
 import { StartupError } from '#runtime';
 import { PUBLIC_METADATA } from './access.decorators.js';
+import { GRAPHQL } from './graphql.internals.js';
+import { MICROSERVICES } from './microservices.internals.js';
+import { WEBSOCKETS } from './websockets.internals.js';
 
-/** Metadata keys of other packages of Nest. The packages are not imported: an application may not have them. */
-const GATEWAY = 'websockets:is_gateway';
-const HANDLERS: Readonly<Record<string, string>> = {
-  'graphql:resolver_type': 'resolver',
-  'microservices:pattern': 'message handler',
-  'websockets:message_mapping': 'message handler',
-};
+const TRANSPORTS = [GRAPHQL, MICROSERVICES, WEBSOCKETS];
 
 /**
  * Stops the start if a WebSocket gateway, a GraphQL resolver or a message handler is not `@Public()`: the platform checks
@@ -19,9 +16,11 @@ const HANDLERS: Readonly<Record<string, string>> = {
  */
 export function refuseUnprotectedHandlers(app: INestApplication): void {
   const discovery = app.get(DiscoveryService);
-  const names = [...discovery.getProviders(), ...discovery.getControllers()].flatMap(({ metatype }) =>
-    typeof metatype === 'function' ? unprotectedIn(metatype) : [],
-  );
+  const names = [...discovery.getProviders(), ...discovery.getControllers()].flatMap(({ metatype, instance }) => {
+    // A factory's function says nothing of the class that it makes.
+    const made = (instance as object | null | undefined)?.constructor;
+    return [...new Set([metatype, made])].flatMap((each) => (typeof each === 'function' ? unprotectedIn(each) : []));
+  });
   if (names.length === 0) return;
   throw new StartupError(
     `The platform checks API keys of HTTP requests only, so nothing would protect ${[...new Set(names)].join(', ')}. ` +
@@ -30,15 +29,21 @@ export function refuseUnprotectedHandlers(app: INestApplication): void {
 }
 
 /** The gateway and the handlers of a class that are not public, each with its kind. */
-function unprotectedIn(metatype: object & { readonly name: string }): string[] {
-  const isPublic = Reflect.getMetadata(PUBLIC_METADATA, metatype) === true;
-  if (!isPublic && Reflect.hasMetadata(GATEWAY, metatype)) return [`the gateway ${metatype.name}`];
-  const prototype = ((metatype as { prototype?: unknown }).prototype ?? {}) as Record<string, object>;
+function unprotectedIn(type: object & { readonly name: string }): string[] {
+  const isPublic = Reflect.getMetadata(PUBLIC_METADATA, type) === true;
+  const kind = isPublic ? undefined : kindOf(type, 'classes');
+  if (kind !== undefined) return [`the ${kind} ${type.name}`];
+  const prototype = ((type as { prototype?: unknown }).prototype ?? {}) as Record<string, object>;
   return new MetadataScanner().getAllMethodNames(prototype).flatMap((name) => {
     const method = prototype[name] as object;
-    const kind = Object.keys(HANDLERS).find((key) => Reflect.hasMetadata(key, method));
+    const kind = kindOf(method, 'methods');
     return kind === undefined || ((Reflect.getMetadata(PUBLIC_METADATA, method) as boolean | undefined) ?? isPublic)
       ? []
-      : [`the ${HANDLERS[kind]} ${metatype.name}.${name}`];
+      : [`the ${kind} ${type.name}.${name}`];
   });
+}
+
+function kindOf(target: object, of: 'classes' | 'methods'): string | undefined {
+  const kinds = TRANSPORTS.flatMap((transport) => Object.entries(transport[of]));
+  return kinds.find(([key]) => Reflect.hasMetadata(key, target))?.[1];
 }

@@ -3,7 +3,11 @@ import { PGLITE } from '#embedded-postgres';
 import { TYPEORM_ENTITIES } from '#entities';
 import { EXPRESS_ROUTER, JOINED_WRITES, MESSAGE_PROTOTYPES, NODE_HTTP } from '#http';
 import { PG_CONNECTION, PREPARED_QUERIES, TYPEORM_QUERY_RUNNERS } from '#postgres';
+import { CLASS_TRANSFORMERS, DECLARED_TYPES, GLOBAL_PIPES, HANDLER_PARAMETERS, VALIDATION_PIPES } from '#input';
+import { CLASS_RULES, DOCUMENTED_MEMBERS } from '#json';
+import { GRAPHQL, MICROSERVICES, OPERATION_IDS, ROUTES, WEBSOCKETS } from '#operations';
 import { differenceOf, FastPaths, type Reach, StartupError } from '#runtime';
+import { MODULE_IMPORTS } from './module-imports.internals.js';
 
 /** Everything undocumented that the platform touches: what each `*.internals.ts` exports. */
 export const REACHES: readonly Reach[] = [
@@ -16,6 +20,10 @@ export const REACHES: readonly Reach[] = [
   TYPEORM_QUERY_RUNNERS,
   TYPEORM_ENTITIES,
   PGLITE,
+  ...[CLASS_RULES, DOCUMENTED_MEMBERS],
+  ...[CLASS_TRANSFORMERS, DECLARED_TYPES, GLOBAL_PIPES, HANDLER_PARAMETERS, VALIDATION_PIPES],
+  ...[GRAPHQL, MICROSERVICES, OPERATION_IDS, ROUTES, WEBSOCKETS],
+  MODULE_IMPORTS,
 ];
 
 /**

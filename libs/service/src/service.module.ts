@@ -4,7 +4,6 @@ import { ApiKeyGuard, AuthModule, EventStreams, REQUEST_STEPS, type RequestStep 
 import { ErrorFilter } from '#http';
 import { IdempotencyModule } from '#idempotency';
 import { BodyGuard, InputPipe } from '#input';
-import { MODULE_METADATA } from '#internals';
 import { ObservabilityModule } from '#observability';
 import { OpenApiModule } from '#openapi';
 import { OperationRegistry } from '#operations';
@@ -13,6 +12,7 @@ import { Clock, FastPaths, StartupError } from '#runtime';
 import { Config } from '#settings';
 import type { CoreConfig } from './core-settings.js';
 import { type LoadedPart, migrationsOf, type ServiceDefinition } from './definition.js';
+import { importsOf } from './module-imports.internals.js';
 import { PlatformModule } from './platform.module.js';
 import { checkReaches } from './reaches.js';
 
@@ -23,8 +23,8 @@ import { checkReaches } from './reaches.js';
  * @throws StartupError when it has none
  */
 export function definitionOf(app: Type): ServiceDefinition {
-  const imports = (Reflect.getMetadata(MODULE_METADATA.IMPORTS, app) ?? []) as (Type | DynamicModule)[];
-  const platform = imports.find((one) => 'module' in one && one.module === PlatformModule) as DynamicModule | undefined;
+  const platform = importsOf(app).find((one) => 'module' in one && one.module === PlatformModule) as
+    DynamicModule | undefined;
   const [provider] = (platform?.providers ?? []) as { useValue: ServiceDefinition }[];
   if (provider !== undefined) return provider.useValue;
   throw new StartupError(

@@ -1,14 +1,5 @@
-import { Logger, ValidationPipe } from '@nestjs/common';
-
-const log = new Logger('FastPaths');
-
-/** Logs that a fast path stays off because the code it relies on differs from the code it was written for. */
-export function logOtherInternals(name: string, difference: string): void {
-  log.warn(
-    `The fast path ${name} stays off: ${difference}. Responses are the same, only slower. ` +
-      'See libs/internals/README.md.',
-  );
-}
+import { ValidationPipe } from '@nestjs/common';
+import type { Reach } from '#runtime';
 
 /** Options of a ValidationPipe that decide what is accepted, or how its faults are answered. */
 const DECIDING_OPTIONS =
@@ -33,3 +24,23 @@ function decidingOptionsOf(pipe: ValidationPipe): string[] {
   };
   return DECIDING_OPTIONS.split(',').filter((name) => given[name]);
 }
+
+export const VALIDATION_PIPES: Reach = {
+  dependency: '@nestjs/common',
+  touches: 'protected members of `ValidationPipe`',
+  why: 'An option of a ValidationPipe that has no effect stops the start.',
+  check() {
+    const all = new ValidationPipe({
+      ...Object.fromEntries(DECIDING_OPTIONS.split(',').map((name) => [name, true])),
+      groups: ['trial'],
+      errorHttpStatusCode: 422,
+      errorFormat: 'grouped',
+      exceptionFactory: () => new Error('trial'),
+      transformOptions: { enableImplicitConversion: true },
+    });
+    const read = [new ValidationPipe(), all].map((pipe) => decidingOptionsOf(pipe).join());
+    return read.join() === `,${DECIDING_OPTIONS}`
+      ? undefined
+      : `options of a ValidationPipe come back as ${read.join(' and ')}`;
+  },
+};

@@ -1,0 +1,58 @@
+import type { Type } from '@nestjs/common';
+import { Exclude, Expose, Transform, TransformationType, Type as TypeOf } from 'class-transformer';
+import { defaultMetadataStorage as storage } from 'class-transformer/cjs/storage.js';
+import type { Reach } from '#runtime';
+
+/**
+ * Whether a class has decorators of class-transformer besides the one `@Transform()` that each of these properties has. Only
+ * the library's private storage tells; without it, a decorator such as `@Transform()` would silently not act.
+ */
+export function hasTransformersBeside(type: Type, properties: readonly string[]): boolean {
+  return (
+    storage.getStrategy(type) !== 'none' ||
+    storage.getExposedMetadatas(type).length > 0 ||
+    storage.getExcludedMetadatas(type).length > 0 ||
+    properties.some(
+      (name) =>
+        (storage.findTypeMetadata(type, name) as unknown) !== undefined ||
+        storage.findTransformMetadatas(type, name, TransformationType.PLAIN_TO_CLASS).length > 1,
+    )
+  );
+}
+
+/** The name of the member that clients send for a property: that of `@Expose({ name })`, else the property's own. */
+export function sentNameOf(type: unknown, property: string): string {
+  const exposed = storage.findExposeMetadata(type as Type, property) as { options: { name?: string } } | undefined;
+  return exposed?.options.name ?? property;
+}
+
+export const CLASS_TRANSFORMERS: Reach = {
+  dependency: 'class-transformer',
+  touches: '`defaultMetadataStorage` of `cjs/storage.js`',
+  why: 'A class with decorators of class-transformer is read by that library as a whole.',
+  check() {
+    const once = Transform(({ value }: { value: unknown }) => value);
+    class Plain {
+      @once member: unknown;
+    }
+    class Exposed extends Plain {
+      @Expose({ name: 'sent' }) other: unknown;
+    }
+    class Excluded extends Plain {
+      @Exclude() other: unknown;
+    }
+    @Exclude()
+    class Hidden extends Plain {}
+    class Typed {
+      @once @TypeOf(() => Date) member: unknown;
+    }
+    class Twice {
+      @once @once member: unknown;
+    }
+    if (hasTransformersBeside(Plain, ['member'])) return 'a class with one @Transform() seems to have other decorators';
+    const missed = [Exposed, Excluded, Hidden, Typed, Twice].find((each) => !hasTransformersBeside(each, ['member']));
+    if (missed !== undefined) return `the decorator of a class '${missed.name}' is not found`;
+    const names = [sentNameOf(Exposed, 'other'), sentNameOf(Exposed, 'member')].join();
+    return names === 'sent,member' ? undefined : `the names sent,member of @Expose come back as ${names}`;
+  },
+};

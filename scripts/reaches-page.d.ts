@@ -1,0 +1,2 @@
+import type { Reach } from '#runtime';
+export function withReachesTable(page: string, reaches: readonly Reach[]): string;
