@@ -15,7 +15,7 @@ export const LIBRARIES = {
   settings: ['runtime'],
   internals: ['runtime'],
   'embedded-postgres': ['runtime', 'settings'],
-  'nest-speed': ['internals'],
+  'nest-speed': ['runtime'],
   operations: ['errors', 'internals', 'nest-speed', 'runtime', 'settings'],
   http: ['errors', 'internals', 'json', 'runtime', 'settings'],
   postgres: ['embedded-postgres', 'errors', 'internals', 'runtime', 'settings'],
