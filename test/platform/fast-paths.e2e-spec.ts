@@ -39,7 +39,7 @@ async function observe(setting: string): Promise<Observed> {
     const { status } = await app.client.get('/v1/pets');
     expect(status).toBe(200);
     const { executionContextCreator } = (app.nest as any).routesResolver.routerExplorer;
-    if (Object.hasOwn(executionContextCreator, 'createPipesFn')) used.push('handler-calls');
+    if (Object.hasOwn(executionContextCreator as object, 'createPipesFn')) used.push('handler-calls');
     if (app.nest.get<any>(Database).statements.execute === executePreparedQuery) used.push('prepared-queries');
     if (read.mock.calls.length > 0) used.push('batching');
     const { secret } = await app.nest.get(ApiKeysService).create({ client: 'prometheus', scopes: ['metrics:read'] });
