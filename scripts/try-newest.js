@@ -48,9 +48,11 @@ function tryNewest(names) {
 function newestOf(name) {
   // A pinned version allows no other: any of its major version is tried.
   const range = ranges[name].replace(/^(?=\d)/, '^');
-  const { status, stdout, stderr } = run(ROOT, 'npm', ['view', `${name}@${range}`, 'version', '--json']);
+  const view = ['view', `${name}@${range}`, 'version', '--json', '--fetch-retries=0', '--fetch-timeout=20000'];
+  const { status, stdout } = run(ROOT, 'npm', view);
   if (status === 0) return [JSON.parse(stdout)].flat().at(-1);
-  say(`LEFT OUT: ${name}, because the registry of npm does not name its releases. ${stderr.trim().split('\n')[0]}`);
+  const [, reason = 'it does not respond'] = /"summary": "(.*?)\.?"/.exec(stdout) ?? [];
+  say(`LEFT OUT: ${name}. The registry of npm does not name its releases: ${reason}.`);
   return undefined;
 }
 

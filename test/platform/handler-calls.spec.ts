@@ -51,7 +51,7 @@ import { PlatformExpressAdapter } from '#http';
 import { callHandlersDirectly, DirectInterceptor, HANDLER_CALLS } from '#nest-speed';
 import { readConfig } from '../support/config.js';
 import { APPLICATION_OPTIONS } from '../../libs/service/src/set-up.js';
-import { InterceptorsConsumer } from '@nestjs/core/internal';
+import { ExecutionContextHost, InterceptorsConsumer } from '@nestjs/core/internal';
 import { TESTED_RELEASES } from '../../libs/nest-speed/src/nest.internals.js';
 import { type HttpCall, HttpClient } from '../support/http-client.js';
 import { until } from '../support/until.js';
@@ -141,8 +141,14 @@ class RunningInterceptor implements NestInterceptor {
 /** Changes the context, which the interceptors of a request share. */
 class RenamingInterceptor implements NestInterceptor {
   intercept(context: ExecutionContext, next: CallHandler): Observable<unknown> {
-    context.getArgs().push('added');
+    (context as ExecutionContextHost).setType('renamed');
     return next.handle();
+  }
+}
+
+class TypeInterceptor extends DirectInterceptor {
+  override before(context: ExecutionContext): void {
+    note(`type ${context.getType()}`);
   }
 }
 
@@ -449,8 +455,8 @@ const CASES: Record<string, Case> = {
     text: '{"wrapped":"of the interceptor"}',
   },
   'a direct one and another interceptor, which see the same context': {
-    on: [UseInterceptors(RenamingInterceptor, direct('behind'))],
-    handle: () => 'value',
+    on: [UseInterceptors(RenamingInterceptor, TypeInterceptor)],
+    calls: ['guard global', 'precede global handle 3', 'type renamed', 'handler'],
   },
   'a handler that sends the response': {
     on: [UseInterceptors(wrapping)],

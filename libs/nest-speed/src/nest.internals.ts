@@ -62,6 +62,7 @@ interface HandlerCalls extends Pick<
   pickStreamingBody(result: unknown, streams: readonly unknown[]): unknown;
 }
 
+type Awaitable = Partial<PromiseLike<unknown>> | null | undefined;
 type CreateSend = HandlerCalls['createHandleResponseFn'];
 type Send = (result: unknown, response: unknown, request: unknown, returned?: unknown, streams?: unknown[]) => unknown;
 type Intercept = (...call: Parameters<InterceptorsConsumer['intercept']>) => Promise<unknown>;
@@ -114,12 +115,12 @@ function createPipes(calls: HandlerCalls): HandlerCalls['createPipesFn'] {
         for (const { index, extractValue, isPiped, pipes, metadata } of described) {
           let value: unknown = extractValue(request, response, next);
           let passed = 0;
-          while (passed < pipes.length && !isThenable(value)) {
+          while (passed < pipes.length && typeof (value as Awaitable)?.then !== 'function') {
             // A fresh object: pipes may keep or modify it.
             value = pipes[passed++]?.transform(value, { ...metadata });
           }
           args[index] = value;
-          if (!isPiped || !isThenable(value)) continue;
+          if (!isPiped || typeof (value as Awaitable)?.then !== 'function') continue;
           const settled = pipesConsumer.applyPipes(value, metadata, pipes.slice(passed));
           (pending ??= []).push(settled.then((each) => (args[index] = each)));
         }
@@ -131,10 +132,6 @@ function createPipes(calls: HandlerCalls): HandlerCalls['createPipesFn'] {
       return pending && Promise.all(pending);
     };
   };
-}
-
-function isThenable(value: unknown): boolean {
-  return typeof (value as Partial<PromiseLike<unknown>> | null | undefined)?.then === 'function';
 }
 
 function createSend(calls: HandlerCalls, byNest: CreateSend): CreateSend {
