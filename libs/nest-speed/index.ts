@@ -1,2 +1,2 @@
 export { DirectInterceptor } from './src/direct-interceptor.js';
-export { callHandlersDirectly } from './src/handler-calls.js';
+export { callHandlersDirectly, HANDLER_CALLS } from './src/nest.internals.js';

@@ -2,6 +2,7 @@ import { jest } from '@jest/globals';
 import type { Express, Request, Response } from 'express';
 import { RouterExecutionContext } from '@nestjs/core/router/router-execution-context.js';
 import { IncomingMessage, type Server, ServerResponse } from 'node:http';
+import { ApiKeysService } from '#api-keys';
 import { Database } from '#postgres';
 import { executePreparedQuery } from '../../libs/postgres/src/prepared-query.internals.js';
 import { createTestApp } from '../support/app.js';
@@ -12,6 +13,8 @@ interface Observed {
   /** Fast paths in use. */
   readonly used: string[];
   readonly warnings: string[];
+  /** The lines of the metric, without its name. */
+  readonly metric: string[];
 }
 
 /** Starts a service, sends it a request, and looks at the objects that a fast path would replace. */
@@ -36,10 +39,17 @@ async function observe(setting: string): Promise<Observed> {
     const { status } = await app.client.get('/v1/pets');
     expect(status).toBe(200);
     const { executionContextCreator } = (app.nest as any).routesResolver.routerExplorer;
-    if (Object.getPrototypeOf(executionContextCreator) !== RouterExecutionContext.prototype) used.push('handler-calls');
+    if (Object.hasOwn(executionContextCreator as object, 'createPipesFn')) used.push('handler-calls');
     if (app.nest.get<any>(Database).statements.execute === executePreparedQuery) used.push('prepared-queries');
     if (read.mock.calls.length > 0) used.push('batching');
-    return { used: used.sort(), warnings: app.log.lines.filter(({ level }) => level >= 40).map(({ msg }) => msg) };
+    const { secret } = await app.nest.get(ApiKeysService).create({ client: 'prometheus', scopes: ['metrics:read'] });
+    const { text } = await app.client.get('/metrics', { apiKey: secret });
+    const metric = [...text.matchAll(/^petstore_fast_paths(.*)$/gm)].map(([, series = '']) => series);
+    return {
+      metric,
+      used: used.sort(),
+      warnings: app.log.lines.filter(({ level }) => level >= 40).map(({ msg }) => msg),
+    };
   } finally {
     await app.close();
   }
@@ -52,5 +62,21 @@ test.each<[setting: string, used: readonly string[]]>([
   ['on', ALL],
   ['off', []],
 ])('FAST_PATHS=%s', async (setting, used) => {
-  expect(await observe(setting)).toEqual({ used, warnings: [] });
+  const observed = await observe(setting);
+  expect(observed).toMatchObject({ used, warnings: [] });
+  // Without a series, no alert fires for what was switched off on purpose.
+  expect(observed.metric.length > 0).toBe(setting !== 'off');
+  expect(observed.metric.filter((series) => !series.endsWith('} 1'))).toEqual([]);
+});
+
+test('a tool that has replaced a method of Nest: its fast path stays off, as the log and the metric say', async () => {
+  const replaced = jest.spyOn(RouterExecutionContext.prototype, 'createPipesFn');
+  const { used, warnings, metric } = await observe('on');
+  replaced.mockRestore();
+  expect(used).toEqual(ALL.filter((path) => path !== 'handler-calls'));
+  expect(warnings).toEqual([
+    'The fast path handler-calls stays off. @nestjs/core: a tool has replaced RouterExecutionContext.createPipesFn. ' +
+      'Responses are the same, only slower.',
+  ]);
+  expect(metric).toEqual(expect.arrayContaining(['{path="batching"} 1', '{path="handler-calls"} 0']));
 });

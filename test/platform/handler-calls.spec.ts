@@ -18,7 +18,6 @@ import {
   type INestApplication,
   Injectable,
   Ip,
-  Logger,
   Module,
   type NestInterceptor,
   Param,
@@ -26,9 +25,12 @@ import {
   Post,
   type Provider,
   Query,
+  Redirect,
   Req,
+  Res,
   Scope,
   Session,
+  Sse,
   StreamableFile,
   type Type,
   UseGuards,
@@ -37,18 +39,22 @@ import {
 } from '@nestjs/common';
 import { APP_FILTER, APP_GUARD, APP_INTERCEPTOR, APP_PIPE, NestFactory } from '@nestjs/core';
 import { jest } from '@jest/globals';
+import { RouterExecutionContext } from '@nestjs/core/router/router-execution-context.js';
 import express, { type NextFunction, type Request, type Response } from 'express';
+import { AsyncLocalStorage } from 'node:async_hooks';
 import type { Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { Readable } from 'node:stream';
-import { setImmediate as turn } from 'node:timers/promises';
-import { catchError, from, map, type Observable, of, race, retry } from 'rxjs';
+import { setImmediate as turn, setTimeout as sleep } from 'node:timers/promises';
+import { catchError, from, map, Observable, of, race, retry } from 'rxjs';
 import { PlatformExpressAdapter } from '#http';
-import { callHandlersDirectly, DirectInterceptor } from '#nest-speed';
+import { callHandlersDirectly, DirectInterceptor, HANDLER_CALLS } from '#nest-speed';
 import { readConfig } from '../support/config.js';
 import { APPLICATION_OPTIONS } from '../../libs/service/src/set-up.js';
-import { importNestInternals } from '../../libs/nest-speed/src/nest-internals.js';
+import { ExecutionContextHost, InterceptorsConsumer } from '@nestjs/core/internal';
+import { TESTED_RELEASES } from '../../libs/nest-speed/src/nest.internals.js';
 import { type HttpCall, HttpClient } from '../support/http-client.js';
+import { until } from '../support/until.js';
 
 /** The calls for the current request, in order. */
 let calls: string[] = [];
@@ -123,6 +129,28 @@ class OverridingInterceptor extends DirectInterceptor {
 
 const wrapping = ordinary('wrapping', (next) => next.pipe(map((value) => ({ wrapped: value }))));
 const catching = ordinary('catching', (next) => next.pipe(catchError((error: Error) => of(error.message))));
+
+const STORE = new AsyncLocalStorage<string>();
+
+class RunningInterceptor implements NestInterceptor {
+  intercept(_context: ExecutionContext, next: CallHandler): Observable<unknown> {
+    return STORE.run('of the interceptor', () => next.handle());
+  }
+}
+
+/** Changes the context, which the interceptors of a request share. */
+class RenamingInterceptor implements NestInterceptor {
+  intercept(context: ExecutionContext, next: CallHandler): Observable<unknown> {
+    (context as ExecutionContextHost).setType('renamed');
+    return next.handle();
+  }
+}
+
+class TypeInterceptor extends DirectInterceptor {
+  override before(context: ExecutionContext): void {
+    note(`type ${context.getType()}`);
+  }
+}
 
 /** A file that notes its end. */
 function file(): StreamableFile {
@@ -206,6 +234,8 @@ interface Case {
 }
 
 class Sample {}
+
+const ENDLESS = 'an observable without end, of a handler with an interceptor';
 
 const CASES: Record<string, Case> = {
   'guards that say yes: at once, later, as an observable': {
@@ -400,6 +430,57 @@ const CASES: Record<string, Case> = {
     handle: () => 'value',
     status: 500,
   },
+  'a direct one that fails with a file in hand': {
+    on: [UseInterceptors(direct('failing', undefined, fails('late')))],
+    handle: () => file(),
+    status: 400,
+  },
+  'a direct one that fails with a file in hand, behind another interceptor': {
+    on: [UseInterceptors(wrapping, direct('failing', undefined, fails('late')))],
+    handle: () => file(),
+    status: 400,
+  },
+  'an observable that ends without a value': {
+    on: [UseInterceptors(ordinary('empty', () => from([])))],
+    status: 500,
+  },
+  'an observable, through an interceptor': {
+    on: [UseInterceptors(wrapping)],
+    handle: () => of(1, 2),
+    text: '{"wrapped":2}',
+  },
+  'an interceptor with another store of the asynchronous context': {
+    on: [UseInterceptors(RunningInterceptor), UseInterceptors(wrapping)],
+    handle: () => STORE.getStore(),
+    text: '{"wrapped":"of the interceptor"}',
+  },
+  'a direct one and another interceptor, which see the same context': {
+    on: [UseInterceptors(RenamingInterceptor, TypeInterceptor)],
+    calls: ['guard global', 'precede global handle 3', 'type renamed', 'handler'],
+  },
+  'a handler that sends the response': {
+    on: [UseInterceptors(wrapping)],
+    parameters: [Res()],
+    handle: (response: Response) => void response.status(202).send('sent'),
+    status: 202,
+    text: 'sent',
+  },
+  'a handler that redirects': {
+    on: [Redirect('/elsewhere', 303), UseInterceptors(direct('last'))],
+    handle: () => ({ url: '/there' }),
+    status: 303,
+  },
+  'events, through direct interceptors, of a handler that fails after a while': {
+    route: Sse(':id'),
+    on: [UseInterceptors(direct('last'))],
+    parameters: [Param('id', pipe('parameter', later))],
+    handle: () => sleep(50).then(fails('late')),
+    text: '\nevent: error\nid: 1\ndata: late\n\n',
+  },
+  [ENDLESS]: {
+    on: [UseInterceptors(wrapping)],
+    handle: () => new Observable(() => () => note('unsubscribed')),
+  },
   'a guard and a pipe that are made for the controller': {
     on: [UseGuards(guard('transient', () => true, Scope.TRANSIENT))],
     parameters: [Param('id', pipe('transient', undefined, Scope.TRANSIENT))],
@@ -441,10 +522,11 @@ const GLOBALS: Provider[] = [
 
 interface Application {
   readonly client: HttpClient;
+  readonly origin: string;
   close(): Promise<void>;
 }
 
-async function start(setUp?: (app: INestApplication) => void): Promise<Application> {
+async function start(setUp?: (app: INestApplication) => unknown): Promise<Application> {
   @Module({ controllers: CONTROLLERS, providers: GLOBALS })
   class CasesModule {}
   const adapter = new PlatformExpressAdapter({ ...readConfig({}), shutdownLingerMs: 0 });
@@ -457,7 +539,8 @@ async function start(setUp?: (app: INestApplication) => void): Promise<Applicati
   setUp?.(app);
   await app.listen(0, '127.0.0.1');
   const { port } = (app.getHttpServer() as Server).address() as AddressInfo;
-  return { client: new HttpClient(`http://127.0.0.1:${port}`), close: () => app.close() };
+  const origin = `http://127.0.0.1:${port}`;
+  return { client: new HttpClient(origin), origin, close: () => app.close() };
 }
 
 async function ask({ client }: Application, name: string) {
@@ -484,16 +567,19 @@ afterAll(async () => {
   await directly.close();
 });
 
-test.each(Object.entries(CASES))('as by Nest: %s', async (name, { status = 200, text, calls }) => {
-  const expected = await ask(byNest, name);
-  // Twice, because the first request must leave no state.
-  expect(await ask(directly, name)).toEqual(expected);
-  expect(await ask(directly, name)).toEqual(expected);
-  expect(unhandled).toEqual([]);
-  expect(expected.status).toBe(status);
-  if (text !== undefined) expect(expected.text).toBe(text);
-  if (calls) expect(expected.calls).toEqual(calls);
-});
+test.each(Object.entries(CASES).filter(([name]) => name !== ENDLESS))(
+  'as by Nest: %s',
+  async (name, { status = 200, text, calls }) => {
+    const expected = await ask(byNest, name);
+    // Twice, because the first request must leave no state.
+    expect(await ask(directly, name)).toEqual(expected);
+    expect(await ask(directly, name)).toEqual(expected);
+    expect(unhandled).toEqual([]);
+    expect(expected.status).toBe(status);
+    if (text !== undefined) expect(expected.text).toBe(text);
+    if (calls) expect(expected.calls).toEqual(calls);
+  },
+);
 
 describe('the method intercept of direct interceptors', () => {
   let intercept: jest.SpiedFunction<DirectInterceptor['intercept']>;
@@ -509,19 +595,75 @@ describe('the method intercept of direct interceptors', () => {
     expect((await ask(directly, name)).calls).toContain('precede global handle 3');
     expect(intercept).toHaveBeenCalledTimes(times);
   });
+});
 
-  test('is called with other internals of Nest, as when a tool has wrapped a method, and one line in the log says so', async () => {
-    const warn = jest.spyOn(Logger.prototype, 'warn').mockReturnValue(undefined);
-    const nest = await importNestInternals();
-    const create = jest.spyOn(nest.RouterExecutionContext.prototype, 'create');
-    const app = await start((application) => callHandlersDirectly(application, nest));
-    expect(await ask(app, 'a value')).toMatchObject({ status: 200, text: '{"a":[1,2]}' });
-    expect(intercept).toHaveBeenCalledTimes(1);
-    expect(create).toHaveBeenCalled();
-    expect(warn.mock.calls.flat().join()).toContain('the code of @nestjs/core has changed');
-    await app.close();
-    create.mockRestore();
-    callHandlersDirectly({ routesResolver: {} } as unknown as INestApplication);
-    expect(warn.mock.calls.flat().join()).toContain('Nest calls handlers from another place');
+describe('the check at start', () => {
+  afterEach(() => jest.restoreAllMocks());
+
+  test('finds the members of Nest that are used, and nothing but the release may be unknown', () => {
+    expect(HANDLER_CALLS.check() ?? 'release').toMatch(/^release/);
   });
+
+  test('finds a method that a tool has wrapped', () => {
+    jest.spyOn(RouterExecutionContext.prototype as any, 'createPipesFn');
+    expect(HANDLER_CALLS.check()).toBe('a tool has replaced RouterExecutionContext.createPipesFn');
+  });
+
+  test('finds a method that is missing', () => {
+    const { prototype } = InterceptorsConsumer;
+    const intercept = Object.getOwnPropertyDescriptor(prototype, 'intercept') as PropertyDescriptor;
+    Reflect.deleteProperty(prototype, 'intercept');
+    try {
+      expect(HANDLER_CALLS.check()).toBe('InterceptorsConsumer has no method intercept');
+    } finally {
+      Object.defineProperty(prototype, 'intercept', intercept);
+    }
+  });
+
+  test('finds a release for which this file has not passed', () => {
+    const tested = TESTED_RELEASES.splice(0, Infinity, '12.0.0');
+    try {
+      expect(HANDLER_CALLS.check()).toMatch(/^release [\d.]+ is not one of those that are tested, 12\.0\.0$/);
+    } finally {
+      TESTED_RELEASES.splice(0, Infinity, ...tested);
+    }
+  });
+});
+
+test('an application that calls its handlers by another class is left as it is', async () => {
+  class OtherCalls extends RouterExecutionContext {}
+  let reason: string | undefined;
+  const app = await start((application) => {
+    const { routerExplorer } = (application as any).routesResolver;
+    Object.setPrototypeOf(routerExplorer.executionContextCreator, OtherCalls.prototype);
+    reason = callHandlersDirectly(application);
+  });
+  const intercept = jest.spyOn(DirectInterceptor.prototype, 'intercept');
+  expect(await ask(app, 'a value')).toMatchObject({ status: 200, text: '{"a":[1,2]}' });
+  expect(intercept).toHaveBeenCalledTimes(1);
+  expect(reason).toBe('this application calls its handlers by another class');
+  intercept.mockRestore();
+  await app.close();
+});
+
+test('a tool that wraps the calls of handlers, as OpenTelemetry does, sees them', async () => {
+  const wrapped = jest.spyOn(RouterExecutionContext.prototype, 'create');
+  expect(HANDLER_CALLS.check() ?? 'release').toMatch(/^release/);
+  const app = await start(callHandlersDirectly);
+  expect(wrapped.mock.calls.length).toBeGreaterThan(NAMES.length / 2);
+  wrapped.mockRestore();
+  await app.close();
+});
+
+test.each([
+  ['by Nest', () => byNest],
+  ['directly', () => directly],
+])('a client that goes away ends the observable of a handler: %s', async (_, application) => {
+  const leaving = new AbortController();
+  calls = [];
+  const answer = fetch(`${application().origin}/${NAMES.indexOf(ENDLESS)}/7`, { signal: leaving.signal });
+  await until(() => calls.includes('handler'));
+  leaving.abort();
+  await expect(answer).rejects.toThrow();
+  await until(() => calls.includes('unsubscribed'));
 });

@@ -3,6 +3,7 @@ import { HttpAdapterHost } from '@nestjs/core';
 import { Counter, Gauge } from 'prom-client';
 import type { HttpConfig, PlatformExpressAdapter } from '#http';
 import { Database } from '#postgres';
+import { FastPaths } from '#runtime';
 import { Application, Config } from '#settings';
 import { Metrics, registerMetric } from './metrics.js';
 
@@ -14,6 +15,7 @@ export class ServiceMetrics {
     application: Application,
     adapterHost: HttpAdapterHost<PlatformExpressAdapter>,
     database: Database,
+    fastPaths: FastPaths,
   ) {
     registerMetric(Gauge, metrics, {
       name: 'build_info',
@@ -21,6 +23,13 @@ export class ServiceMetrics {
       labelNames: ['version', 'node_version'],
       aggregator: 'max',
       read: () => [[{ version: application.release, node_version: process.version }, 1]],
+    });
+    registerMetric(Gauge, metrics, {
+      name: 'fast_paths',
+      help: '1 if the fast path is used, 0 if it stays off because a dependency is not the known one, by path. No series with FAST_PATHS=off.',
+      labelNames: ['path'],
+      read: () =>
+        config.fastPaths ? [...fastPaths].map(([path, reason]) => [{ path }, Number(reason === undefined)]) : [],
     });
     registerMetric(Gauge, metrics, {
       name: 'http_requests_in_flight',

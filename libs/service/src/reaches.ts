@@ -1,4 +1,3 @@
-import { Logger } from '@nestjs/common';
 import { PGLITE } from '#embedded-postgres';
 import { TYPEORM_ENTITIES } from '#entities';
 import { EXPRESS_ROUTER, JOINED_WRITES, MESSAGE_PROTOTYPES, NODE_HTTP } from '#http';
@@ -6,6 +5,7 @@ import { PG_CONNECTION, PREPARED_QUERIES, TYPEORM_QUERY_RUNNERS } from '#postgre
 import { CLASS_TRANSFORMERS, DECLARED_TYPES, GLOBAL_PIPES, HANDLER_PARAMETERS, VALIDATION_PIPES } from '#input';
 import { CLASS_RULES, DOCUMENTED_MEMBERS } from '#json';
 import { GRAPHQL, MICROSERVICES, OPERATION_IDS, ROUTES, WEBSOCKETS } from '#operations';
+import { HANDLER_CALLS } from '#nest-speed';
 import { differenceOf, FastPaths, type Reach, StartupError } from '#runtime';
 import { MODULE_IMPORTS } from './module-imports.internals.js';
 
@@ -24,27 +24,25 @@ export const REACHES: readonly Reach[] = [
   ...[CLASS_TRANSFORMERS, DECLARED_TYPES, GLOBAL_PIPES, HANDLER_PARAMETERS, VALIDATION_PIPES],
   ...[GRAPHQL, MICROSERVICES, OPERATION_IDS, ROUTES, WEBSOCKETS],
   MODULE_IMPORTS,
+  HANDLER_CALLS,
 ];
 
+const SWITCHED_OFF = 'FAST_PATHS is off';
+
 /**
- * Checks at start that what the platform touches of its dependencies is what it was written for. Logs each fast path that is wanted
- * and stays off.
+ * Checks at start that what the platform touches of its dependencies is what it was written for.
  *
  * @param isWanted FAST_PATHS
  * @throws StartupError that names each difference on which correctness or security depends
  */
 export async function checkReaches(isWanted: boolean, reaches = REACHES): Promise<FastPaths> {
-  const log = new Logger('FastPaths');
-  const paths = new FastPaths();
+  // Batching touches nothing of a dependency.
+  const paths = new FastPaths([['batching', isWanted ? undefined : SWITCHED_OFF]]);
   const differences: string[] = [];
   for (const reach of reaches) {
     const difference = await differenceOf(reach);
     if (reach.fastPath === undefined) differences.push(...[difference].filter((each) => each !== undefined));
-    else {
-      paths.set(reach.fastPath, isWanted ? difference : 'FAST_PATHS is off');
-      if (isWanted && difference !== undefined)
-        log.warn(`The fast path ${reach.fastPath} stays off. ${difference}. Responses are the same, only slower.`);
-    }
+    else paths.set(reach.fastPath, isWanted ? difference : SWITCHED_OFF);
   }
   if (differences.length === 0) return paths;
   throw new StartupError(

@@ -1,9 +1,9 @@
-import type { INestApplication, NestApplicationOptions } from '@nestjs/common';
+import { type INestApplication, Logger as Log, type NestApplicationOptions } from '@nestjs/common';
 import type { Express } from 'express';
 import type { Logger } from 'pino';
-import { StartupError } from '#runtime';
+import { FastPaths, StartupError } from '#runtime';
 import { parseForm } from '#http';
-import { callHandlersDirectly } from '#nest-speed';
+import { callHandlersDirectly, HANDLER_CALLS } from '#nest-speed';
 import { LOGGER, NestLogger } from '#observability';
 import { OpenApiDocument } from '#openapi';
 import { refuseUnprotectedHandlers } from '#operations';
@@ -24,7 +24,7 @@ export function setUpApplication(app: INestApplication): void {
   app.useLogger(new NestLogger(app.get<Logger>(LOGGER)));
   (app.getHttpAdapter().getInstance() as Express).set('query parser', parseForm);
   app.enableVersioning(URI_VERSIONS);
-  if (fastPaths) callHandlersDirectly(app);
+  if (fastPaths) useFastPaths(app);
   refuseUnprotectedHandlers(app);
   app.get(OpenApiDocument).describe(app);
   // The document is made, so no call in `setUp` of a project may change paths any more.
@@ -47,5 +47,16 @@ export function setUpApplication(app: INestApplication): void {
       // How long browsers may cache the response to a preflight request, in s.
       maxAge: 3600,
     });
+  }
+}
+
+/** Changes how handlers are called, unless a check at start forbids it. Logs each fast path that stays off. */
+function useFastPaths(app: INestApplication): void {
+  const paths = app.get(FastPaths);
+  const { fastPath } = HANDLER_CALLS;
+  if (paths.get(fastPath) === undefined) paths.set(fastPath, callHandlersDirectly(app));
+  for (const [path, difference] of paths) {
+    if (difference === undefined) continue;
+    new Log('FastPaths').warn(`The fast path ${path} stays off. ${difference}. Responses are the same, only slower.`);
   }
 }

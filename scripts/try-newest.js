@@ -1,0 +1,104 @@
+/**
+ * Tries the newest releases of the frameworks within the ranges of package.json, in a temporary copy of the repository:
+ *
+ *   npm run try:newest
+ *
+ * Frameworks that belong together are one trial. A trial installs their newest releases, builds, runs the test of handler calls and the
+ * contract, and asks which fast paths are on. The command fails if a trial fails or turns a fast path off, and says what to change. Needs
+ * the registry of npm; without it, the command says so and tries nothing.
+ */
+import { spawnSync } from 'node:child_process';
+import { cpSync, mkdtempSync, readFileSync, realpathSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+
+const ROOT = join(import.meta.dirname, '..');
+/** Longest time in ms of one command. */
+const PATIENCE_MS = 600_000;
+const TESTS = ['test/platform/handler-calls', 'test/api/contract', 'test/repository/reaches'];
+
+const { dependencies, devDependencies } = JSON.parse(readFileSync(join(ROOT, 'package.json'), 'utf8'));
+const ranges = { ...devDependencies, ...dependencies };
+// The command line of Nest is a tool, and no part of a service.
+const nest = Object.keys(ranges).filter((name) => name.startsWith('@nestjs/') && name !== '@nestjs/cli');
+const groups = [nest, ['typeorm'], ['pg'], ['express'], ['class-validator'], ['class-transformer']];
+
+let copy;
+process.once('exit', () => copy && rmSync(copy, { recursive: true, force: true }));
+for (const name of ['SIGINT', 'SIGTERM']) process.once(name, () => process.exit(1));
+
+for (const group of groups) tryNewest(group);
+
+function tryNewest(names) {
+  const newest = new Map();
+  for (const name of names) {
+    const version = newestOf(name);
+    if (version === undefined) return;
+    if (version === installedOf(name)) say(`${name} ${version} is installed, and the newest.`);
+    else newest.set(name, version);
+  }
+  if (newest.size === 0) return;
+  for (const [name, version] of newest) say(`${name} ${installedOf(name)} is installed, the newest is ${version}.`);
+  const failure = trial([...newest].map(([name, version]) => `${name}@${version}`));
+  if (failure !== undefined) process.exitCode = 1;
+  say(`${[...newest.keys()].join(', ')}: ${failure ?? 'the newest releases work, with every fast path.'}`);
+}
+
+/** The newest release of the major versions that package.json allows; undefined if the registry does not say it. */
+function newestOf(name) {
+  // A pinned version allows no other: any of its major version is tried.
+  const range = ranges[name].replace(/^(?=\d)/, '^');
+  const view = ['view', `${name}@${range}`, 'version', '--json', '--fetch-retries=0', '--fetch-timeout=20000'];
+  const { status, stdout } = run(ROOT, 'npm', view);
+  if (status === 0) return [JSON.parse(stdout)].flat().at(-1);
+  const [, reason = 'it does not respond'] = /"summary": "(.*?)\.?"/.exec(stdout) ?? [];
+  say(`LEFT OUT: ${name}. The registry of npm does not name its releases: ${reason}.`);
+  return undefined;
+}
+
+function installedOf(name) {
+  return JSON.parse(readFileSync(join(ROOT, 'node_modules', name, 'package.json'), 'utf8')).version;
+}
+
+/** Says what fails with these packages, or what to change so that each fast path is on; undefined if all is well. */
+function trial(packages) {
+  copy = realpathSync(mkdtempSync(join(tmpdir(), 'petstore-newest-')));
+  try {
+    const leftOut = new Set(['.data', '.git', 'built', 'coverage', 'dist'].map((name) => join(ROOT, name)));
+    // Links of node_modules/.bin stay relative.
+    cpSync(ROOT, copy, { recursive: true, verbatimSymlinks: true, filter: (path) => !leftOut.has(path) });
+    const steps = {
+      'npm install': ['npm', ['install', '--no-save', '--ignore-scripts', '--no-audit', '--no-fund', ...packages]],
+      'npm run build': ['npm', ['run', '--silent', 'build']],
+      'a test': [process.execPath, ['scripts/test.js', 'unit,any-engine,postgresql', ...TESTS]],
+    };
+    for (const [step, [program, words]] of Object.entries(steps)) {
+      const { status, stdout, stderr } = run(copy, program, words);
+      if (status !== 0) return `${step} fails with the newest releases:\n${stdout}${stderr}`;
+    }
+    const reaches = `import { checkReaches } from './dist/libs/service/src/reaches.js';
+      for (const [path, reason] of await checkReaches(true)) if (reason) console.log(path + ': ' + reason);`;
+    const { status, stdout, stderr } = run(copy, process.execPath, ['--input-type=module', '--eval', reaches]);
+    if (status !== 0) return `a start is refused:\n${stderr}`;
+    if (stdout === '') return undefined;
+    const isUntested = /^handler-calls: @nestjs\/core: release (\S+) is not one of those/m.exec(stdout);
+    const advice = isUntested
+      ? `The tests pass: add '${isUntested[1]}' to TESTED_RELEASES in libs/nest-speed/src/nest.internals.ts.`
+      : 'Compare the file *.internals.ts of the fast path with the code of the new release.';
+    return `the tests pass, but a fast path is off.\n${stdout}${advice}`;
+  } finally {
+    rmSync(copy, { recursive: true, force: true });
+  }
+}
+
+function run(cwd, program, words) {
+  // Without npm's variables of this command.
+  const env = Object.fromEntries(
+    Object.entries(process.env).filter(([name]) => !/^npm_(package|lifecycle|command)_?/.test(name)),
+  );
+  return spawnSync(program, words, { cwd, env, encoding: 'utf8', timeout: PATIENCE_MS, maxBuffer: 100_000_000 });
+}
+
+function say(text) {
+  process.stdout.write(`${text}\n`);
+}
