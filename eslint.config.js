@@ -186,8 +186,6 @@ const UNDOCUMENTED_MEMBERS = [
   ],
   // pg.
   ...['activeQuery', 'prepareValue', 'readyForQuery'],
-  // pino.
-  'streamSym',
 ];
 const isUndocumented = (name) => `[${name}=/^(${UNDOCUMENTED_MEMBERS.join('|')})$/]`;
 const NO_UNDOCUMENTED_MEMBERS = [
