@@ -283,7 +283,7 @@ export default tseslint.config(
   },
   {
     files: ['{src,libs}/**/*.ts'],
-    ignores: ['libs/{internals,nest-speed}/**', 'libs/**/*.{internals,d}.ts', '**/*.spec.ts', 'libs/*/test/**'],
+    ignores: ['libs/**/*.{internals,d}.ts', '**/*.spec.ts', 'libs/*/test/**'],
     rules: {
       'no-restricted-syntax': ['error', NO_BARRELS, ...NO_UNDOCUMENTED_MEMBERS],
       'no-restricted-imports': [
