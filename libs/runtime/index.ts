@@ -4,6 +4,6 @@ export { Clock } from './src/clock.js';
 export { FastPaths } from './src/fast-paths.js';
 export { LimitedWarnings } from './src/limited-warnings.js';
 export { printable, printableLines } from './src/printable.js';
-export { differenceOf, type FastReach, isOn, type Reach } from './src/reach.js';
+export { differenceOf, type FastReach, isOn, misfit, type Reach } from './src/reach.js';
 export { StartupError } from './src/startup-error.js';
 export { onStopSignal, STOP_SIGNALS } from './src/stop-signals.js';

@@ -218,7 +218,19 @@ testOnce.each<[name: string, changes: Change[], difference: string]>([
     [['constants.js', 'websockets:message_mapping', 'websockets:mapping']],
     'a handler with @SubscribeMessage would not be noticed, and could be open to everybody',
   ],
-])('a release of %s that stores in another way what its decorators declare', async (name, changes, difference) => {
+  [
+    '@nestjs/platform-express',
+    [
+      [
+        'adapters/express-adapter.js',
+        'super(instance || express());',
+        'super(instance); instance.use(() => undefined);',
+      ],
+    ],
+    'its constructor registers 2 middleware, not one',
+  ],
+  ['pg', [['lib/client.js', '_activeQuery', '_runningQuery']], 'its clients act in another way'],
+])('a release of %s that acts in another way', async (name, changes, difference) => {
   const program = await installWithChanged(name, changes, home);
   const line = await services.refusal(database.settings, program);
   expect(line).toContain(`does not fit the installed version of a dependency: ${name}: ${difference}`);

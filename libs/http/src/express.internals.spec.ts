@@ -1,5 +1,5 @@
 import express, { type RequestHandler } from 'express';
-import { StartupError } from '#runtime';
+import { misfit } from '#runtime';
 import { EXPRESS_ROUTER, takeMiddleware } from './express.internals.js';
 
 const middleware: RequestHandler = (_request, _response, next) => next();
@@ -21,9 +21,6 @@ test.each([0, 2])('an application with %d middleware is refused', (count) => {
   const app = express();
   for (let index = 0; index < count; index++) app.use(middleware);
   expect(() => takeMiddleware(app)).toThrow(
-    new StartupError(
-      `This service does not fit the installed version of @nestjs/platform-express, which registers ${count} middleware ` +
-        'at its construction, not one. Install the version in package-lock.json of its release.',
-    ),
+    misfit([`@nestjs/platform-express: its constructor registers ${count} middleware, not one`]),
   );
 });

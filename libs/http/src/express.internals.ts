@@ -1,5 +1,5 @@
 import express, { type Express, type RequestHandler } from 'express';
-import { type Reach, StartupError } from '#runtime';
+import { misfit, type Reach } from '#runtime';
 
 /** What we use of the layers of Express's router. */
 interface Layer {
@@ -39,12 +39,8 @@ export function takeMiddleware(app: Express): () => void {
   const layers = layersOf(app);
   const taken = layers.splice(0);
   const [middleware] = taken;
-  if (middleware === undefined || taken.length > 1) {
-    throw new StartupError(
-      `This service does not fit the installed version of @nestjs/platform-express, which registers ${taken.length} middleware ` +
-        'at its construction, not one. Install the version in package-lock.json of its release.',
-    );
-  }
+  if (middleware === undefined || taken.length > 1)
+    throw misfit([`@nestjs/platform-express: its constructor registers ${taken.length} middleware, not one`]);
   return () => void layers.unshift(middleware);
 }
 

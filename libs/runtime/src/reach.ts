@@ -1,3 +1,5 @@
+import { StartupError } from './startup-error.js';
+
 /**
  * What a library of ours touches of a dependency that the dependency does not document. Each file `*.internals.ts` exports one,
  * for all that it touches; `libs/service/src/reaches.ts` lists them, and the start checks all.
@@ -39,4 +41,12 @@ export function differenceOf(reach: Reach): string | undefined | Promise<string 
   } catch (error) {
     return failed(error);
   }
+}
+
+/** The error of a start for which dependencies differ, each as `differenceOf` says it. */
+export function misfit(differences: readonly string[]): StartupError {
+  return new StartupError(
+    `This service does not fit the installed version of a dependency: ${differences.join('; ')}. ` +
+      'Install the version in package-lock.json of its release.',
+  );
 }

@@ -6,7 +6,7 @@ import { CLASS_TRANSFORMERS, DECLARED_TYPES, GLOBAL_PIPES, HANDLER_PARAMETERS, V
 import { CLASS_RULES, DOCUMENTED_MEMBERS } from '#json';
 import { GRAPHQL, MICROSERVICES, OPERATION_IDS, ROUTES, WEBSOCKETS } from '#operations';
 import { HANDLER_CALLS } from '#nest-speed';
-import { differenceOf, FastPaths, type Reach, StartupError } from '#runtime';
+import { differenceOf, FastPaths, misfit, type Reach } from '#runtime';
 import { MODULE_IMPORTS } from './module-imports.internals.js';
 
 /** Everything undocumented that the platform touches: what each `*.internals.ts` exports. */
@@ -44,8 +44,6 @@ export async function checkReaches(isWanted: boolean, reaches = REACHES): Promis
     if (reach.fastPath === undefined) differences.push(...[difference].filter((each) => each !== undefined));
     else paths.set(reach.fastPath, isWanted ? difference : SWITCHED_OFF);
   }
-  if (differences.length === 0) return paths;
-  throw new StartupError(
-    `This service does not fit the installed version of a dependency: ${differences.join('; ')}. Install the version in package-lock.json of its release.`,
-  );
+  if (differences.length > 0) throw misfit(differences);
+  return paths;
 }

@@ -1,5 +1,5 @@
 import { cp, mkdir, readdir, readFile, symlink, writeFile } from 'node:fs/promises';
-import { join } from 'node:path';
+import { dirname, join } from 'node:path';
 
 const ROOT = join(import.meta.dirname, '../../..');
 
@@ -16,10 +16,10 @@ export async function installWithChanged(name: string, changes: readonly Change[
     await cp(join(ROOT, each), join(folder, each), { recursive: true });
   const modules = join(ROOT, 'node_modules');
   const installed = join(folder, 'node_modules');
-  const [scope = ''] = name.split('/');
-  await mkdir(join(installed, scope), { recursive: true });
+  const [scope = name] = name.split('/');
   const beside = (await readdir(modules)).filter((each) => each !== scope && !each.startsWith('.'));
-  const ofScope = (await readdir(join(modules, scope))).map((each) => `${scope}/${each}`);
+  const ofScope = name === scope ? [] : (await readdir(join(modules, scope))).map((each) => `${scope}/${each}`);
+  await mkdir(dirname(join(installed, name)), { recursive: true });
   for (const each of [...beside, ...ofScope].filter((one) => one !== name))
     await symlink(join(modules, each), join(installed, each));
   await cp(join(modules, name), join(installed, name), { recursive: true });
