@@ -40,7 +40,8 @@ export function columnParserOf(type: number): ColumnParser {
   return TEXT_TYPES.has(type) || type >= FIRST_USER_TYPE ? asText : (pg.types.getTypeParser(type) as ColumnParser);
 }
 
-const EXACT_TYPES = { getTypeParser: columnParserOf as pg.CustomTypesConfig['getTypeParser'] };
+/** The parsers of {@link EXACT}. */
+export const EXACT_TYPES = { getTypeParser: columnParserOf as pg.CustomTypesConfig['getTypeParser'] };
 
 /** The comment, in TypeORM's query builders, of a statement of the platform: see {@link EXACT}. */
 export const EXACT_COMMENT = 'exact';
@@ -50,11 +51,6 @@ export const EXACT_COMMENT = 'exact';
  * `Execute` are; without it they come as global parsers make them.
  */
 export const EXACT = `/* ${EXACT_COMMENT} */ `;
-
-/** What a client executes for a statement without parsers of its own, as TypeORM sends them. */
-export function exactly(query: unknown): unknown {
-  return typeof query === 'string' && query.startsWith(EXACT) ? { text: query, types: EXACT_TYPES } : query;
-}
 
 /**
  * SQL for a point in time as a number that depends on no setting of the session: ms since 1970, or `Infinity` or `-Infinity`.

@@ -1,7 +1,7 @@
 import pg, { type ClientBase, type PoolClient, type PoolConfig } from 'pg';
 import { serviceUnavailable } from '#errors';
 import { collectParameters, destroySocket, unansweredStatement } from '../pg-connection.internals.js';
-import { EXACT, exactly, type Execute, type Statement } from '../statements.js';
+import { EXACT, EXACT_TYPES, type Execute, type Statement } from '../statements.js';
 import { asUnavailable, isConnectionFailure, mayBeStale, unavailable } from './connection-errors.js';
 
 /** Largest number of callers that wait for a connection of a pool. One more is refused at once. */
@@ -75,7 +75,10 @@ export class ServicePool extends pg.Pool {
       }
 
       override query(query: unknown, ...others: unknown[]): never {
-        return super.query(exactly(query) as string, ...(others as [])) as unknown as never;
+        // TypeORM sends a text, without parsers of its own.
+        const isExact = typeof query === 'string' && query.startsWith(EXACT);
+        const sent = isExact ? { text: query, types: EXACT_TYPES } : query;
+        return super.query(sent as string, ...(others as [])) as unknown as never;
       }
     }
     super({ ...options, Client: connectable(PooledClient) });
