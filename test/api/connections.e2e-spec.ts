@@ -266,6 +266,13 @@ describe('an error in a body is the response to its request', () => {
     }
   });
 
+  test('a body in several chunks that arrive together is read as a whole', async () => {
+    const answer = await sendSegments(
+      `${post}Connection: close\r\nTransfer-Encoding: chunked\r\n\r\n${inChunks(PET, 8)}`,
+    );
+    expect([statuses(answer), answer]).toEqual([[201], expect.stringContaining('"name":"Rex"')]);
+  });
+
   test('401 comes first, and an invalid body that is not read breaks no response', async () => {
     const anonymous = post.replace(/Authorization: .*\r\n/, '');
     expect(statuses(await sendSegments(`${anonymous}${BROKEN_CHUNK}`))).toEqual([401]);

@@ -202,8 +202,12 @@ function unsupported(message: string, types: readonly string[] = [JSON_TYPE], co
 function arrivedBytes(request: Request, plan: BodyPlan): Buffer {
   if (request.destroyed) throw aborted();
   const bytes = (request.read() as Buffer | null) ?? Buffer.alloc(0);
-  if (bytes.length > plan.maxBytes) throw bodyTooLarge(plan);
-  return bytes;
+  // Node 20 to 24 return all at once, Node 26 a piece.
+  const pieces = [bytes];
+  while (request.readableLength > 0) pieces.push(request.read() as Buffer);
+  const whole = pieces.length === 1 ? bytes : Buffer.concat(pieces);
+  if (whole.length > plan.maxBytes) throw bodyTooLarge(plan);
+  return whole;
 }
 
 function parse(request: Request, bytes: Buffer, plan: BodyPlan): unknown {
