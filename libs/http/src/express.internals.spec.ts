@@ -8,6 +8,19 @@ test('the router of Express is as known', () => {
   expect(EXPRESS_ROUTER.check()).toBeUndefined();
 });
 
+test('the router is as known also if a tool wraps what handles its middleware', () => {
+  const { use } = express.application;
+  express.application.use = function (this: express.Express, ...handlers: never[]) {
+    Reflect.apply(use, this, handlers);
+    const layer = this.router.stack.at(-1) as { handle: RequestHandler };
+    const { handle } = layer;
+    layer.handle = (request, response, next) => handle(request, response, next);
+    return this;
+  } as unknown as typeof use;
+  expect(EXPRESS_ROUTER.check()).toBeUndefined();
+  express.application.use = use;
+});
+
 test('middleware that is taken off comes back in front of all others', () => {
   const app = express().use(middleware);
   const putBack = takeMiddleware(app);

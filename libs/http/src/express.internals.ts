@@ -3,7 +3,6 @@ import { misfit, type Reach } from '#runtime';
 
 /** What we use of the layers of Express's router. */
 interface Layer {
-  readonly handle: RequestHandler;
   readonly route?: { readonly path: string; readonly methods: Readonly<Record<string, boolean>> };
   /** @throws URIError for a path that is not valid percent-encoded UTF-8 */
   match(path: string): unknown;
@@ -46,7 +45,7 @@ export function takeMiddleware(app: Express): () => void {
 
 export const EXPRESS_ROUTER: Reach = {
   dependency: 'express',
-  touches: 'app.router.stack, and of its layers handle, match, route.path and route.methods',
+  touches: 'app.router.stack, and of its layers match, route.path and route.methods',
   why: 'the methods of a path for 405 and OPTIONS, routes that hide one of the platform, requests that pass no hook of Nest',
   check: () => {
     const app = express();
@@ -56,11 +55,11 @@ export const EXPRESS_ROUTER: Reach = {
     app.get('/toys/:id', first);
     app.post('/toys', first);
     putBack();
-    const [middleware] = layersOf(app);
     const routes = routesOf(app).map(({ path, methods, matches }) =>
       [path, methods.join(), matches('/toys/1')].join(' '),
     );
-    if (middleware?.handle !== first || middleware.route !== undefined)
+    // Not by what handles it: tools that trace requests wrap that.
+    if (layersOf(app).length !== 3 || layersOf(app)[0]?.route !== undefined)
       return 'its router keeps middleware in another way';
     if (routes.join() !== '/toys/:id get true,/toys post false') return 'its router keeps routes in another way';
     return undefined;

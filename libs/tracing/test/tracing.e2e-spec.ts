@@ -92,6 +92,9 @@ test('a request is a span named by its route, with a span of its statement below
   expect(service.stdout).toMatch(new RegExp(`"requestId":"found","traceId":"${TRACE_ID}"`));
   expect(service.stdout).toContain(`"traceId":"${traceId}"`);
   expect(JSON.stringify(collector.spans)).not.toMatch(/secret|key-of-the-traced/);
+  // None of the trials of a start.
+  const served = collector.spans.filter(({ kind }) => kind === SERVER);
+  expect(served.map(({ name }) => name)).toEqual(['POST /v1/pets', 'GET /v1/pets/{petId}']);
 });
 
 test('concurrent and pipelined requests have spans of their own, and shared statements belong to one of them', async () => {
