@@ -4,14 +4,14 @@ import type { Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import type { DataSource, MigrationInterface, QueryRunner } from 'typeorm';
 import { ApiKeysService } from '#api-keys';
-import { PlatformExpressAdapter } from '#http';
 import { LOGGER } from '#observability';
 import { Database, openDatabase } from '#postgres';
 import { Clock } from '#runtime';
 import { Config } from '#settings';
 import { type CoreConfig, readConfig, type ServiceOptions } from '#service';
-import { definitionOf, serviceOf } from '../../libs/service/src/service.module.js';
-import { APPLICATION_OPTIONS, setUpApplication } from '../../libs/service/src/set-up.js';
+import { definitionOf } from '../../libs/service/src/service.module.js';
+import { create } from '../../libs/service/src/start-service.js';
+import { APPLICATION_OPTIONS } from '../../libs/service/src/set-up.js';
 import type { LoggableError } from '../../libs/observability/src/loggable.js';
 import { type HttpAnswer, HttpClient } from '../support/http-client.js';
 import { MemoryLog } from '../support/memory-log.js';
@@ -81,17 +81,16 @@ export async function startTestApp(
   const config = Object.freeze(Object.assign(new Config(), read, { shutdownLingerMs: 0, ...limits }));
   const clock = new TestClock();
   const log = new MemoryLog(config.logLevel);
-  const builder = Test.createTestingModule({ imports: [await serviceOf(app, config)] })
-    .overrideProvider(Clock)
-    .useValue(clock)
-    .overrideProvider(LOGGER)
-    .useValue(log.logger);
-  override?.(builder);
-  const testingModule = await builder.compile();
-  const nest = testingModule.createNestApplication(new PlatformExpressAdapter(config), APPLICATION_OPTIONS);
+  const nest = await create(app, config, { setUp }, async (module, adapter) => {
+    const builder = Test.createTestingModule({ imports: [module] })
+      .overrideProvider(Clock)
+      .useValue(clock)
+      .overrideProvider(LOGGER)
+      .useValue(log.logger);
+    override?.(builder);
+    return (await builder.compile()).createNestApplication(adapter, APPLICATION_OPTIONS);
+  });
   try {
-    setUpApplication(nest);
-    await setUp?.(nest);
     await nest.listen(config.port, config.host);
   } catch (error) {
     // Resources that the failed start has opened would keep the process running.

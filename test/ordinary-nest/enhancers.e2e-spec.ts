@@ -9,7 +9,6 @@ import {
   type ExceptionFilter,
   type ExecutionContext,
   Get,
-  type INestApplication,
   Injectable,
   Module,
   type NestInterceptor,
@@ -27,7 +26,6 @@ import type { ExpressAdapter } from '@nestjs/platform-express';
 import { Exclude, Expose } from 'class-transformer';
 import type { Request, Response } from 'express';
 import { map, type Observable, of, tap, timeout } from 'rxjs';
-import { StartupError } from '#runtime';
 import { Public, RequireScopes } from '#operations';
 import { PetsController } from '../../src/pets/pets.controller.js';
 import { createTestApp, type TestApp } from '../support/app.js';
@@ -283,12 +281,3 @@ test('the hooks of the adapter are called for every request from their setting o
     await hooked.close();
   }
 });
-
-// 'addresses'
-test.each(['enableVersioning', 'setGlobalPrefix'] as const)(
-  'the start fails for a call of %s in setUp',
-  async (method) => {
-    const setUp = (nest: INestApplication): void => void nest[method]({} as never);
-    await expect(createTestApp({ setUp })).rejects.toThrow(StartupError);
-  },
-);

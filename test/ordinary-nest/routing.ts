@@ -1,4 +1,17 @@
-import { All, Controller, Get, Module, Param, Post, Req, Version, VERSION_NEUTRAL } from '@nestjs/common';
+import {
+  All,
+  Controller,
+  Get,
+  type MiddlewareConsumer,
+  Module,
+  type NestModule,
+  Param,
+  Post,
+  Req,
+  RequestMethod,
+  Version,
+  VERSION_NEUTRAL,
+} from '@nestjs/common';
 import type { Request } from 'express';
 import { Public } from '#operations';
 import type { Row } from './harness.js';
@@ -9,6 +22,11 @@ class TestRoutingController {
   @All('any')
   answerAll(@Req() { method }: Request): object {
     return { method };
+  }
+
+  @Get('seen')
+  findSeen(@Req() { seen }: Request & { seen?: string[] }): object {
+    return { seen };
   }
 
   @Get('first')
@@ -72,7 +90,24 @@ class TestNeutralController {
 }
 
 @Module({ controllers: [TestRoutingController, TestOrdersController, TestItemsController, TestNeutralController] })
-export class RoutingModule {}
+export class RoutingModule implements NestModule {
+  /** In the forms in which modules for logs, sessions and audits register theirs. */
+  configure(consumer: MiddlewareConsumer): void {
+    for (const route of [
+      { path: '{*splat}', method: RequestMethod.ALL },
+      { path: '{*splat}', method: RequestMethod.GET },
+      '{*splat}',
+      TestRoutingController,
+    ]) {
+      consumer
+        .apply((request: Request & { seen?: string[] }, _response: unknown, next: () => void) => {
+          (request.seen ??= []).push(typeof route === 'object' ? String(route.method) : 'any');
+          next();
+        })
+        .forRoutes(route);
+    }
+  }
+}
 
 const ok = (method: string, path: string, more: Partial<Row> = {}): Row => ({
   title: `${method} ${path}`,
@@ -91,6 +126,7 @@ const missing = (path: string): Row => ({
 
 export const ROUTING: readonly Row[] = [
   ...['POST', 'OPTIONS', 'PROPFIND'].map((method) => ok(method, '/v1/test-routing/any', { contains: `"${method}"` })),
+  ok('GET', '/v1/test-routing/seen', { contains: 'any' }),
   ok('GET', '/v1/test-routing/first', { contains: 'first' }),
   ok('DELETE', '/v1/test-routing/first', { contains: 'another' }),
   ok('GET', '/v1/test-routing/optional', { contains: '"params":{}' }),

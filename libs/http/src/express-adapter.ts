@@ -1,4 +1,4 @@
-import { StreamableFile } from '@nestjs/common';
+import { type RequestMethod, StreamableFile } from '@nestjs/common';
 import { ExpressAdapter } from '@nestjs/platform-express';
 import express, { type Express, type Request, type Response } from 'express';
 import { type Server, ServerResponse } from 'node:http';
@@ -21,7 +21,7 @@ import {
 import { RequestsInFlight } from './requests/requests-in-flight.js';
 import { LARGE_PAGE_ITEMS, LISTEN_BACKLOG } from './requests/server-limits.js';
 import { type ClientId, Turns } from './requests/turns.js';
-import { takeMiddleware } from './express.internals.js';
+import { asMiddleware, takeMiddleware } from './express.internals.js';
 import { createHttpServer, type HttpConfig } from './http-server.js';
 import { answerBehindCors, answerUnmatchedRoutes } from './unmatched-routes.js';
 
@@ -218,6 +218,12 @@ export class PlatformExpressAdapter extends ExpressAdapter {
 
   /** Registers nothing: `BodyGuard` reads bodies, behind the key check, and keeps the bytes where `@RawBody()` asks. */
   override registerParserMiddleware(): void {}
+
+  /** As in Nest; middleware of one method is no route of the service. */
+  override createMiddlewareFactory(method: RequestMethod): ReturnType<ExpressAdapter['createMiddlewareFactory']> {
+    const register = super.createMiddlewareFactory(method);
+    return (path, callback) => asMiddleware(this.getInstance<Express>(), () => register(path, callback) as unknown);
+  }
 
   override setNotFoundHandler(): void {
     this.use(answerUnmatchedRoutes(this.getInstance<Express>(), this.replies));

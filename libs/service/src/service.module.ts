@@ -12,6 +12,7 @@ import { Clock, FastPaths, StartupError } from '#runtime';
 import { Config } from '#settings';
 import type { CoreConfig } from './core-settings.js';
 import { type LoadedPart, migrationsOf, type ServiceDefinition } from './definition.js';
+import { FixedAddresses } from './fixed-addresses.js';
 import { importsOf } from './module-imports.internals.js';
 import { PlatformModule } from './platform.module.js';
 import { checkReaches } from './reaches.js';
@@ -68,6 +69,7 @@ export async function serviceOf(app: Type, config: CoreConfig): Promise<Type> {
       { provide: MIGRATIONS, useValue: migrations },
       { provide: FastPaths, useValue: fastPaths },
       Clock,
+      FixedAddresses,
     ],
     exports: [Config, MIGRATIONS, FastPaths, Clock],
   })

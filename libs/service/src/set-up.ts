@@ -1,7 +1,7 @@
 import { type INestApplication, Logger as Log, type NestApplicationOptions } from '@nestjs/common';
 import type { Express } from 'express';
 import type { Logger } from 'pino';
-import { FastPaths, StartupError } from '#runtime';
+import { FastPaths } from '#runtime';
 import { parseForm } from '#http';
 import { callHandlersDirectly, HANDLER_CALLS } from '#nest-speed';
 import { LOGGER, NestLogger } from '#observability';
@@ -27,15 +27,6 @@ export function setUpApplication(app: INestApplication): void {
   if (fastPaths) useFastPaths(app);
   refuseUnprotectedHandlers(app);
   app.get(OpenApiDocument).describe(app);
-  // The document is made, so no call in `setUp` of a project may change paths any more.
-  for (const name of ['enableVersioning', 'setGlobalPrefix'] as const) {
-    app[name] = () => {
-      throw new StartupError(
-        `setUp must not call app.${name}: it would change the addresses of the API, health checks and pages. In your own ` +
-          "modules use @Version('2') for /v2, and @Controller('…') or RouterModule for a prefix.",
-      );
-    };
-  }
   if (corsOrigins.length > 0) {
     app.enableCors({
       origin: corsOrigins,

@@ -44,13 +44,22 @@ export async function start(app: Type, options: ServiceOptions): Promise<void> {
   }
 }
 
-/** See `createApplication`. */
-export async function create(app: Type, config: CoreConfig, options: ServiceOptions): Promise<NestApplication> {
-  const nest = await NestFactory.create<NestApplication>(
-    await serviceOf(app, config),
-    new PlatformExpressAdapter(config),
-    APPLICATION_OPTIONS,
-  );
+type Make = (module: Type, adapter: PlatformExpressAdapter) => Promise<NestApplication>;
+
+const byNestFactory: Make = (module, adapter) => NestFactory.create(module, adapter, APPLICATION_OPTIONS);
+
+/**
+ * See `createApplication`.
+ *
+ * @param make for the test kit, which replaces providers before the application is made
+ */
+export async function create(
+  app: Type,
+  config: CoreConfig,
+  options: ServiceOptions,
+  make = byNestFactory,
+): Promise<NestApplication> {
+  const nest = await make(await serviceOf(app, config), new PlatformExpressAdapter(config));
   try {
     setUpApplication(nest);
     await options.setUp?.(nest);
