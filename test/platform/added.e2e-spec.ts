@@ -7,7 +7,7 @@ import {
   Module,
   Post,
   Query,
-  type Type,
+  type Type as Class,
   UsePipes,
   ValidationPipe,
   VERSION_NEUTRAL,
@@ -15,6 +15,8 @@ import {
 import { APP_PIPE } from '@nestjs/core';
 import { ApiOkResponse, ApiOperation } from '@nestjs/swagger';
 import { TypeOrmModule } from '@nestjs/typeorm';
+import { Transform, Type } from 'class-transformer';
+import { IsInt, ValidateNested } from 'class-validator';
 import {
   Column,
   DataSource,
@@ -134,7 +136,7 @@ class TestPipedController {
 class PipedModule {}
 
 /** A module with one public handler of GET. */
-function routeOf(path: string): Type {
+function routeOf(path: string): Class {
   @Public()
   @Controller({ version: VERSION_NEUTRAL })
   class TestController {
@@ -269,7 +271,7 @@ test('a test can replace a provider as in Nest', async () => {
 });
 
 /** The classes of `petstore-service/platform` that Nest instantiates: a module injects them in a constructor. */
-const INJECTABLES: readonly Type[] = [ApiKeysService, Clock, Config, Database, Idempotency, Metrics];
+const INJECTABLES: readonly Class[] = [ApiKeysService, Clock, Config, Database, Idempotency, Metrics];
 
 test('a module without imports gets every provider of the platform that packages may use', async () => {
   const asking = INJECTABLES.map((type) => ({
@@ -288,6 +290,32 @@ test('a module without imports gets every provider of the platform that packages
   }
 });
 
+class Unit {
+  @TextProperty({ description: 'Its name.', minLength: 1, maxLength: 10 }) name: string;
+}
+
+class Line {
+  @IsInt() count: number;
+  @ValidateNested() @Type(() => Object) unit: Unit;
+  @ValidateNested() @Type(() => Unit) other: Unit;
+}
+
+class TestNestedOrder {
+  @ValidateNested({ each: true }) @Type(() => Line) lines: Line[];
+  @ValidateNested({ each: true }) units: Unit[];
+  @ValidateNested() @Transform(({ value }) => Object.assign(new Unit(), value) as Unit) made: Unit;
+}
+
+@Public()
+@Controller('test-nested')
+class TestNestedController {
+  @Post()
+  add(@Body() _order: TestNestedOrder): void {}
+}
+
+@Module({ controllers: [TestNestedController] })
+class NestedModule {}
+
 test.each([
   [
     {
@@ -299,6 +327,10 @@ test.each([
   [
     { features: [PipedModule] },
     /: exceptionFactory of the ValidationPipe of TestPipedController\.add, stopAtFirstError of .*\.list\. Remove/,
+  ],
+  [
+    { features: [NestedModule] },
+    /^@ValidateNested\(\) needs @Type\(\(\) => TheClass\) beside it, .*: TestNestedOrder\.units, Line\.unit\.$/,
   ],
   [{ features: [ImplicitModule] }, /: enableImplicitConversion of a global ValidationPipe\. Remove/],
   [

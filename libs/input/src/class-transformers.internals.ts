@@ -1,4 +1,5 @@
 import type { Type } from '@nestjs/common';
+import { isDeepStrictEqual } from 'node:util';
 import { Exclude, Expose, Transform, TransformationType, Type as TypeOf } from 'class-transformer';
 import { defaultMetadataStorage as storage } from 'class-transformer/cjs/storage.js';
 import type { Reach } from '#runtime';
@@ -26,6 +27,27 @@ export function sentNameOf(type: unknown, property: string): string {
   return exposed?.options.name ?? property;
 }
 
+/**
+ * The classes of which a property gets instances by `@Type()`; empty if only a request tells, as with `@Transform()`. Undefined for
+ * a property that gets no instances.
+ */
+export function classesOf(type: Type, property: string): readonly Type[] | undefined {
+  const typed = storage.findTypeMetadata(type, property) as ReturnType<typeof storage.findTypeMetadata> | undefined;
+  if (typed === undefined) {
+    return storage.findTransformMetadatas(type, property, TransformationType.PLAIN_TO_CLASS).length > 0
+      ? []
+      : undefined;
+  }
+  const { discriminator } = typed.options;
+  if (discriminator !== undefined) return discriminator.subTypes.map(({ value }) => value as Type);
+  try {
+    return [typed.typeFunction() as Type];
+  } catch {
+    // It reads the object that it is asked for.
+    return [];
+  }
+}
+
 export const CLASS_TRANSFORMERS: Reach = {
   dependency: 'class-transformer',
   touches: '`defaultMetadataStorage` of `cjs/storage.js`',
@@ -50,6 +72,14 @@ export const CLASS_TRANSFORMERS: Reach = {
       @once @once member: unknown;
     }
     if (hasTransformersBeside(Plain, ['member'])) return 'a class with one @Transform() seems to have other decorators';
+    class Chosen {
+      @TypeOf(() => Plain, { discriminator: { property: 'kind', subTypes: [{ value: Exposed, name: 'exposed' }] } })
+      member: unknown;
+    }
+    const classes = [Typed, Chosen, Plain, Exposed].map((each) =>
+      classesOf(each, each === Exposed ? 'other' : 'member'),
+    );
+    if (!isDeepStrictEqual(classes, [[Date], [Exposed], [], undefined])) return 'the classes of @Type() are not found';
     const missed = [Exposed, Excluded, Hidden, Typed, Twice].find((each) => !hasTransformersBeside(each, ['member']));
     if (missed !== undefined) return `the decorator of a class '${missed.name}' is not found`;
     const names = [sentNameOf(Exposed, 'other'), sentNameOf(Exposed, 'member')].join();

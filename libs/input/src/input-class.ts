@@ -3,7 +3,7 @@ import { ApiProperty, type ApiPropertyOptions } from '@nestjs/swagger';
 import { Transform, type TransformFnParams } from 'class-transformer';
 import { ValidateBy } from 'class-validator';
 import { DECLARED, rulesOf } from '#json';
-import { hasTransformersBeside, sentNameOf } from './class-transformers.internals.js';
+import { classesOf, hasTransformersBeside, sentNameOf } from './class-transformers.internals.js';
 
 /** In place of an object whose members are known to be converted. */
 const CONVERTED = Object.freeze({});
@@ -127,4 +127,25 @@ function describe(type: Type): InputClass {
   const names = new Set(properties.map(({ name }) => name));
   const isOurs = names.size === rules.length && !hasTransformersBeside(type, [...names]);
   return { hasRules: rules.length > 0, properties: rules.length > 0 && isOurs ? properties : undefined };
+}
+
+/**
+ * The members of a class, and of the classes of its members, whose `@ValidateNested()` stands without `@Type()`: as no class says
+ * which members their objects have, all of them would be dropped. Each one such as `NewOrder.lines`.
+ */
+export function untypedMembersOf(type: Type, seen = new Set<Type>()): string[] {
+  if (seen.has(type)) return [];
+  seen.add(type);
+  const rules = rulesOf(type);
+  const classes = new Map(rules.map(({ propertyName }) => [propertyName, classesOf(type, propertyName)]));
+  const untyped = rules.filter((rule) => {
+    const known = classes.get(rule.propertyName);
+    return rule.type === 'nestedValidation' && (known === undefined || known.some((each) => !isInputClass(each)));
+  });
+  return [
+    ...new Set(untyped.map(({ propertyName }) => `${type.name}.${propertyName}`)),
+    ...[...classes.values()].flatMap((known = []) =>
+      known.filter(isInputClass).flatMap((each) => untypedMembersOf(each, seen)),
+    ),
+  ];
 }

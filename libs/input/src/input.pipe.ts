@@ -28,7 +28,7 @@ import { DirectInterceptor } from '#nest-speed';
 import { nearestName } from '#settings';
 import { ApplicationConfig, globalPipesOf } from './global-pipes.internals.js';
 import { type Handler, parametersOf } from './handler-parameters.internals.js';
-import { type CheckedProperty, INVALID, inputClassOf, isInputClass } from './input-class.js';
+import { type CheckedProperty, INVALID, inputClassOf, isInputClass, untypedMembersOf } from './input-class.js';
 import { lateOptionsOf } from './validation-pipes.internals.js';
 
 type Fields = Record<string, unknown>;
@@ -65,18 +65,28 @@ export class InputPipe implements PipeTransform, OnModuleInit {
 
   constructor(private readonly application: ApplicationConfig) {}
 
-  /** @throws StartupError that names each option of a module's ValidationPipe that would decide what this pipe has decided */
+  /**
+   * @throws StartupError that names each option of a module's ValidationPipe that would decide what this pipe has decided, or each
+   *   member whose objects would arrive empty
+   */
   onModuleInit(): void {
+    const untyped = new Set<string>();
     const late = lateOptionsOf(globalPipesOf(this.application), 'a global ValidationPipe');
     for (const { metatype } of this.discovery.getControllers()) {
       const controller = metatype as Type;
       const prototype = controller.prototype as Record<string, Handler>;
       for (const name of new MetadataScanner().getAllMethodNames(prototype)) {
-        const pipes = parametersOf(controller, prototype[name] as Handler)
-          .filter((parameter) => parameter.source !== undefined && isInputClass(parameter.metatype))
-          .flatMap((parameter) => parameter.pipes);
-        late.push(...lateOptionsOf(pipes, `the ValidationPipe of ${controller.name}.${name}`));
+        for (const { source, metatype, pipes } of parametersOf(controller, prototype[name] as Handler)) {
+          if (source === undefined || !isInputClass(metatype)) continue;
+          late.push(...lateOptionsOf(pipes, `the ValidationPipe of ${controller.name}.${name}`));
+          for (const member of untypedMembersOf(metatype)) untyped.add(member);
+        }
       }
+    }
+    if (untyped.size > 0) {
+      throw new StartupError(
+        `@ValidateNested() needs @Type(() => TheClass) beside it, or the objects arrive empty: ${[...untyped].join(', ')}.`,
+      );
     }
     if (late.length === 0) return;
     throw new StartupError(

@@ -1,4 +1,4 @@
-import { getMetadataStorage, ValidateBy } from 'class-validator';
+import { getMetadataStorage, ValidateBy, ValidateNested } from 'class-validator';
 import type { Reach } from '#runtime';
 
 /** A rule of class-validator for a member of a class. */
@@ -6,6 +6,8 @@ export interface ClassRule {
   /** That of `ValidateBy({ name })`. */
   readonly name?: string | undefined;
   readonly propertyName: string;
+  /** `nestedValidation` for `@ValidateNested()`. */
+  readonly type: string;
   /** That of the rule's options. */
   readonly context?: unknown;
 }
@@ -23,7 +25,7 @@ export function rulesOf(type: object): ClassRule[] {
 
 export const CLASS_RULES: Reach = {
   dependency: 'class-validator',
-  touches: '`getMetadataStorage().getTargetValidationMetadatas`',
+  touches: '`getMetadataStorage().getTargetValidationMetadatas`, and of its rules `type`',
   why: 'The rules of a class, in their order: input is checked, and responses are written, by them.',
   check() {
     const rule = (context: number): PropertyDecorator =>
@@ -36,6 +38,11 @@ export const CLASS_RULES: Reach = {
       @rule(3) third: unknown;
       @rule(4) declare second: unknown;
     }
+    class Nesting {
+      @ValidateNested() member: unknown;
+    }
+    const nested = rulesOf(Nesting).map(({ propertyName, type }) => `${propertyName} ${type}`);
+    if (nested.join() !== 'member nestedValidation') return `@ValidateNested() comes back as '${nested.join()}'`;
     const read = rulesOf(Trial).map(({ name, propertyName, context }) => `${name} ${propertyName} ${String(context)}`);
     const declared = 'trial first 1, trial third 3, trial second 4';
     return read.join(', ') === declared ? undefined : `the rules ${declared} come back as ${read.join(', ') || 'none'}`;

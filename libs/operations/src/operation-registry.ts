@@ -45,7 +45,7 @@ export class OperationRegistry {
   /** All operations by controller and handler, a method of the controller. */
   readonly all: Operations;
 
-  /** @throws Error when two handlers would have the same name, or nothing says who may call one: the start fails */
+  /** @throws StartupError when two handlers would have the same name, or nothing says who may call one: the start fails */
   constructor(
     private readonly discovery: DiscoveryService,
     @Inject(Config) private readonly config: DeprecationConfig,
@@ -107,7 +107,7 @@ export class OperationRegistry {
       undecided.push(id);
     const isIdempotent = own<boolean>(IDEMPOTENT_METADATA) ?? false;
     if (isPublic && isIdempotent) {
-      throw new Error(`${id} cannot be @Public() and @Idempotent(): a key belongs to a client.`);
+      throw new StartupError(`${id} cannot be @Public() and @Idempotent(): a key belongs to a client.`);
     }
     const operationId = operationIdOf(handler);
     const name = nameOf(id, operationId, taken);
@@ -133,7 +133,7 @@ function nameOf(handler: string, ownId: string | undefined, taken: Map<string, s
   const name = candidates.find((candidate) => !taken.has(candidate));
   if (name === undefined) {
     const last = candidates.at(-1) as string;
-    throw new Error(
+    throw new StartupError(
       `${taken.get(last)} and ${handler} would both be the operation '${last}'. ` +
         "Give one of them another name with @ApiOperation({ operationId: '…' }).",
     );
