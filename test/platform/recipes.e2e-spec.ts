@@ -1,9 +1,25 @@
 import { createHmac, timingSafeEqual } from 'node:crypto';
-import { Body, Controller, Get, Headers, Injectable, Module, Param, Patch, Post, RawBody, Res } from '@nestjs/common';
+import {
+  Body,
+  type CanActivate,
+  Controller,
+  type ExecutionContext,
+  Get,
+  Headers,
+  HttpException,
+  Injectable,
+  Module,
+  Param,
+  Patch,
+  Post,
+  RawBody,
+  Res,
+} from '@nestjs/common';
+import { APP_GUARD } from '@nestjs/core';
 import { ApiHeader, OmitType, PartialType } from '@nestjs/swagger';
 import { InjectRepository, TypeOrmModule } from '@nestjs/typeorm';
 import { Matches } from 'class-validator';
-import type { Response } from 'express';
+import type { Request, Response } from 'express';
 import { Counter } from 'prom-client';
 import { Column, Entity, PrimaryGeneratedColumn, type QueryRunner, Repository } from 'typeorm';
 import { ApiError, defineError, FailsWith, PRECONDITION_FAILED } from '#errors';
@@ -163,12 +179,28 @@ class CardsController {
   }
 }
 
+/** What `ThrottlerModule.forRoot` of @nestjs/throttler takes. */
+const THROTTLERS = {
+  throttlers: [{ ttl: 60_000, limit: 100 }],
+  skipIf: (context: ExecutionContext) => context.switchToHttp().getRequest<Request>().path.startsWith('/health/'),
+};
+
+/** Refuses everything, as that package's guard does after `limit` requests. */
+class LimitGuard implements CanActivate {
+  canActivate(context: ExecutionContext): boolean {
+    if (limited && !THROTTLERS.skipIf(context)) throw new HttpException('ThrottlerException: Too Many Requests', 429);
+    return true;
+  }
+}
+
 @Module({
   imports: [TypeOrmModule.forFeature([CardEntity])],
   controllers: [CardsController],
-  providers: [CardsService],
+  providers: [CardsService, { provide: APP_GUARD, useClass: LimitGuard }],
 })
 class CardsModule {}
+
+let limited = false;
 
 let app: TestApp;
 let apiKey: string;
@@ -231,4 +263,12 @@ test('a check runs once a second at most, however often anybody asks', async () 
   askPartner = () => times.push(performance.now());
   for (let count = 0; count < 100; count++) await app.client.get('/health/ready');
   for (const [index, time] of times.slice(1).entries()) expect(time - (times[index] as number)).toBeGreaterThan(900);
+});
+
+test("429: a module's own limit, of which health checks are spared", async () => {
+  limited = true;
+  const statusOf = async (path: string): Promise<number> => (await app.client.get(path)).status;
+  const paths = ['/v1/pets', '/docs', '/health/live', '/health/ready'];
+  expect(await Promise.all(paths.map(statusOf))).toEqual([429, 429, 200, 200]);
+  limited = false;
 });

@@ -1,4 +1,7 @@
+import type { INestApplication, NestInterceptor } from '@nestjs/common';
 import fc from 'fast-check';
+import { tap } from 'rxjs';
+import type { LoggableError } from '../../libs/observability/src/loggable.js';
 import { createTestApp, type TestApp } from '../support/app.js';
 import { engine } from '../support/database.js';
 import { HttpClient } from '../support/http-client.js';
@@ -71,4 +74,37 @@ test('every read has all pets that were acknowledged before it was sent, for man
     }),
     { numRuns: 40 },
   );
+});
+
+test('500: an interceptor that changes a shared page, of which the log says what is frozen and how to copy', async () => {
+  const changes: ((pets: { name: string }[]) => unknown)[] = [
+    (pets) => Object.assign(pets[0] as object, { name: 'changed' }),
+    (pets) => Object.assign(pets[0] as object, { added: true }),
+    (pets) => delete (pets[0] as Partial<{ name: string }>).name,
+    (pets) => pets.push({ name: 'added' }),
+    (pets) => pets.sort(() => -1),
+  ];
+  let change: (typeof changes)[number] = () => undefined;
+  const setUp = (nest: INestApplication): void => {
+    const intercept: NestInterceptor['intercept'] = (_, next) =>
+      next.handle().pipe(tap((value) => Array.isArray(value) && void change(value as { name: string }[])));
+    nest.useGlobalInterceptors({ intercept });
+  };
+  const app = await createTestApp({ setUp });
+  try {
+    for (const name of ['Ada', 'Rex']) await app.client.post('/v1/pets', { name, categoryId: 1 });
+    for (change of changes) {
+      expect((await app.client.get('/v1/pets', { expects500: true })).status).toBe(500);
+      const { error } = app.log.lines.findLast((line) => line.error !== undefined) as unknown as {
+        error: LoggableError;
+      };
+      expect(error.message).toMatch(
+        /^Cannot .* property .*\. The items of a page are frozen, .* because requests share/,
+      );
+    }
+    change = () => undefined;
+    expect((await app.client.get('/v1/pets')).text).toMatch(/"Ada".*"Rex"/);
+  } finally {
+    await app.close();
+  }
 });

@@ -3,6 +3,7 @@ import { HttpAdapterHost } from '@nestjs/core';
 import type { Request, Response } from 'express';
 import { type Observable, throwError } from 'rxjs';
 import { ApiError, refusedInputOf, RequestAbortedError, toApiError } from '#errors';
+import { explained } from '#json';
 import { LimitedWarnings } from '#runtime';
 import type { PlatformExpressAdapter } from './express-adapter.js';
 
@@ -53,7 +54,7 @@ export class ErrorFilter implements ExceptionFilter {
     const error = refusedInputOf(exception, request) ?? toApiError(exception);
     const { status } = error.definition;
     if (status === 500 && error.unavailableCause === undefined) {
-      this.logger.error(exception, context);
+      this.logger.error(explained(exception), context);
     } else if (status >= 500 && error.cause instanceof Error) {
       this.warnings.warn(`Returned ${status}: ${error.cause.message}`, error.cause, context);
     }
