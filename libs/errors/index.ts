@@ -1,5 +1,6 @@
 export {
   ApiError,
+  DeclaredErrors,
   ErrorBody,
   type HeaderFields,
   RequestAbortedError,

@@ -29,6 +29,7 @@ export {
   Created,
   CursorParameter,
   DEFAULT_PAGE_SIZE,
+  defineConstraintErrors,
   Keyset,
   LimitParameter,
   MAX_PAGE_SIZE,

@@ -3,6 +3,7 @@ import {
   Body,
   type CanActivate,
   Controller,
+  Delete,
   type ExecutionContext,
   Get,
   Headers,
@@ -16,12 +17,14 @@ import {
   Res,
 } from '@nestjs/common';
 import { APP_GUARD } from '@nestjs/core';
+import { OmitType as OtherOmitType, PartialType as OtherPartialType } from '@nestjs/mapped-types';
 import { ApiHeader, OmitType, PartialType } from '@nestjs/swagger';
 import { InjectRepository, TypeOrmModule } from '@nestjs/typeorm';
 import { Matches } from 'class-validator';
 import type { Request, Response } from 'express';
 import { Counter } from 'prom-client';
 import { Column, Entity, PrimaryGeneratedColumn, type QueryRunner, Repository } from 'typeorm';
+import { defineConstraintErrors } from '#entities';
 import { ApiError, defineError, FailsWith, PRECONDITION_FAILED } from '#errors';
 import { Int64Parameter, Int64Property, IntegerProperty, TextProperty } from '#input';
 import { Metrics, Readiness } from '#observability';
@@ -31,7 +34,7 @@ import { createTestApp, type TestApp } from '../support/app.js';
 import type { HttpAnswer } from '../support/http-client.js';
 import { until } from '../support/until.js';
 
-/* The recipes of docs/extending.md: a conditional change, a metric and a check of a module, a signed body. */
+/* The recipes of docs/extending.md: a conditional change, a metric and a check of a module, a signed body, constraints, a PATCH. */
 
 const SECRET = 'shared with the partner';
 
@@ -201,11 +204,131 @@ class LimitGuard implements CanActivate {
 class CardsModule {}
 
 let limited = false;
+@Entity('test_category')
+class CategoryEntity {
+  @PrimaryGeneratedColumn('identity', { type: 'bigint', primaryKeyConstraintName: 'pk_test_category' })
+  id: string;
+
+  @Column({ type: 'varchar', length: 40 })
+  name: string;
+
+  @Column({ type: 'varchar', length: 40, nullable: true })
+  note: string | null;
+
+  @Column({ name: 'parent_id', type: 'bigint', nullable: true })
+  parentId: string | null;
+}
+
+class CreateCategory1795600000001 implements Migration {
+  readonly backwardCompatible = true;
+
+  async up(queryRunner: QueryRunner): Promise<void> {
+    await queryRunner.query(`
+      CREATE TABLE test_category (
+        id bigint GENERATED ALWAYS AS IDENTITY CONSTRAINT pk_test_category PRIMARY KEY,
+        name varchar(40) NOT NULL CONSTRAINT uq_category_name UNIQUE,
+        note varchar(40),
+        parent_id bigint CONSTRAINT fk_category_parent REFERENCES test_category
+      )`);
+  }
+
+  async down(queryRunner: QueryRunner): Promise<void> {
+    await queryRunner.query('DROP TABLE test_category');
+  }
+}
+
+class NewCategory {
+  @TextProperty({ description: 'The name.', minLength: 1, maxLength: 40 })
+  name: string;
+
+  @TextProperty({ description: 'A note.', minLength: 1, maxLength: 40, nullable: true })
+  note: string | null;
+
+  @Int64Property({ description: 'The parent.', required: false })
+  parentId?: bigint;
+}
+
+class CategoryChange extends PartialType(OmitType(NewCategory, ['parentId']), { skipNullProperties: false }) {}
+
+class OtherCategoryChange extends OtherPartialType(OtherOmitType(NewCategory, ['parentId']), {
+  skipNullProperties: false,
+}) {}
+
+const CATEGORY_NOT_FOUND = defineError('category_not_found', 404, 'No category has this identifier.');
+const CATEGORY_EXISTS = defineError('category_exists', 409, 'A category has this name.');
+const NO_PARENT = defineError('no_parent', 422, 'The parent of the category does not exist.');
+const CATEGORY_IN_USE = defineError('category_in_use', 409, 'The category is the parent of others.');
+
+defineConstraintErrors(CategoryEntity, {
+  uq_category_name: CATEGORY_EXISTS,
+  fk_category_parent: { missing: NO_PARENT, referenced: CATEGORY_IN_USE },
+});
+
+class CategoryPath {
+  @Int64Parameter({ description: 'The category.' })
+  categoryId: bigint;
+}
+
+@Injectable()
+class CategoriesService {
+  constructor(@InjectRepository(CategoryEntity) private readonly categories: Repository<CategoryEntity>) {}
+
+  async create({ parentId, ...others }: NewCategory): Promise<CategoryEntity> {
+    return this.categories.save({ ...others, parentId: parentId?.toString() ?? null });
+  }
+
+  async change(id: bigint, change: CategoryChange): Promise<CategoryEntity> {
+    const found = await this.categories.findOneBy({ id: String(id) });
+    if (found === null) throw new ApiError(CATEGORY_NOT_FOUND);
+    return this.categories.save(this.categories.merge(found, change));
+  }
+
+  async delete(id: bigint): Promise<void> {
+    await this.categories.delete({ id: String(id) });
+  }
+}
+
+@Controller('test-categories')
+@RequireScopes('cards:write')
+class CategoriesController {
+  constructor(private readonly categories: CategoriesService) {}
+
+  @Post()
+  @FailsWith(CATEGORY_EXISTS, NO_PARENT)
+  createCategory(@Body() category: NewCategory): Promise<CategoryEntity> {
+    return this.categories.create(category);
+  }
+
+  @Patch(':categoryId')
+  changeCategory(@Param() { categoryId }: CategoryPath, @Body() change: CategoryChange): Promise<CategoryEntity> {
+    return this.categories.change(categoryId, change);
+  }
+
+  @Patch(':categoryId/other')
+  changeOther(@Param() { categoryId }: CategoryPath, @Body() change: OtherCategoryChange): Promise<CategoryEntity> {
+    return this.categories.change(categoryId, change);
+  }
+
+  @Delete(':categoryId')
+  deleteCategory(@Param() { categoryId }: CategoryPath): Promise<void> {
+    return this.categories.delete(categoryId);
+  }
+}
+
+@Module({
+  imports: [TypeOrmModule.forFeature([CategoryEntity])],
+  controllers: [CategoriesController],
+  providers: [CategoriesService],
+})
+class CategoriesModule {}
 
 let app: TestApp;
 let apiKey: string;
 beforeAll(async () => {
-  app = await createTestApp({ features: [CardsModule], migrations: [CreateCard1795600000000] });
+  app = await createTestApp({
+    features: [CardsModule, CategoriesModule],
+    migrations: [CreateCard1795600000000, CreateCategory1795600000001],
+  });
   apiKey = await app.createApiKey('cards:read', 'cards:write', 'metrics:read');
 });
 afterAll(() => app.close());
@@ -230,6 +353,34 @@ test('If-Match: one of two changes of the same version succeeds, and the other i
   const again = await app.client.get('/v1/test-cards/1', { apiKey, headers: { 'if-none-match': '"2"' } });
   expect(again.status).toBe(304);
   expect((await app.client.get('/metrics', { apiKey })).text).toContain('petstore_test_card_changes_total 1\n');
+});
+
+test('a unique name, a missing parent and a parent in use have the errors of the feature', async () => {
+  const create = async (body: object): Promise<unknown> =>
+    (await app.client.post('/v1/test-categories', { note: null, ...body }, { apiKey })).json;
+  const { id } = (await create({ name: 'birds' })) as { id: string };
+  expect(await create({ name: 'birds' })).toMatchObject({ code: 'category_exists', status: 409 });
+  expect(await create({ name: 'owls', parentId: 4242 })).toMatchObject({ code: 'no_parent', status: 422 });
+  expect(await create({ name: 'owls', parentId: Number(id) })).toMatchObject({ name: 'owls' });
+  const deleted = await app.client.send('DELETE', `/v1/test-categories/${id}`, { apiKey });
+  expect(deleted.json).toMatchObject({ code: 'category_in_use', status: 409 });
+  const errors = (await app.client.get('/openapi.json')).json as { paths: Record<string, { post: object }> };
+  expect(JSON.stringify(errors.paths['/test-categories']?.post)).toContain('components/examples/category_exists');
+});
+
+test.each(['', '/other'])('a PATCH changes what was sent, and null is 400 unless nullable: %j', async (other) => {
+  const name = `cats${other}`;
+  const created = await app.client.post('/v1/test-categories', { name, note: 'soft' }, { apiKey });
+  const path = `/v1/test-categories/${(created.json as { id: string }).id}${other}`;
+  const change = async (body: object): Promise<unknown> =>
+    (await app.client.send('PATCH', path, { apiKey, body })).json;
+  expect(await change({ name: null })).toMatchObject({ code: 'validation_failed', status: 400 });
+  expect(await change({ name: 'x'.repeat(41) })).toMatchObject({ code: 'validation_failed', status: 400 });
+  expect(await change({})).toMatchObject({ name, note: 'soft' });
+  expect(await change({ note: null })).toMatchObject({ name, note: null });
+  expect(await change({ name: `new ${name}` })).toMatchObject({ name: `new ${name}`, note: null });
+  const unknown = await app.client.send('PATCH', '/v1/test-categories/4242', { apiKey, body: { note: null } });
+  expect(unknown.json).toMatchObject({ code: 'category_not_found', status: 404 });
 });
 
 test('a signed body is accepted unchanged, and a changed one is refused', async () => {

@@ -152,14 +152,14 @@ describe('docs/extending.md', () => {
   });
 });
 
-test('docs/extending.md shows the recipes for limits, If-Match and signatures as the tests run them', () => {
+test('docs/extending.md shows the recipes for limits, If-Match, signatures, constraints and PATCH as the tests run them', () => {
   const tested = withoutSpace(read('test/platform/recipes.e2e-spec.ts'));
   const shown = [...read('docs/extending.md').matchAll(/```ts\n(.*?)```/gs)]
     .map(([, block = '']) => block)
-    .filter((block) => /changeCard|takeEvent|skipIf/.test(block))
+    .filter((block) => /changeCard|takeEvent|CategoryEntity|skipIf/.test(block))
     .flatMap((block) => block.split(/^\/\/.*\n/m))
     .filter((part) => part !== '');
-  expect(shown).toHaveLength(4);
+  expect(shown).toHaveLength(7);
   for (const part of shown) expect(tested).toContain(withoutSpace(part));
 });
 

@@ -101,3 +101,9 @@ export function serviceUnavailable(
 export function waitedTooLong(): ApiError {
   return serviceUnavailable('database_busy', 'The service did not get to the request in time. Try again.');
 }
+
+/** The errors that features have declared for what code beneath them throws. */
+export abstract class DeclaredErrors {
+  /** Undefined, at once or later, for what nothing is declared for. Never rejects. */
+  abstract errorOf(thrown: unknown): Promise<ApiError | undefined> | undefined;
+}

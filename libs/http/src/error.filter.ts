@@ -1,8 +1,8 @@
-import { type ArgumentsHost, Catch, type ExceptionFilter, HttpException, Logger } from '@nestjs/common';
+import { type ArgumentsHost, Catch, type ExceptionFilter, HttpException, Logger, Optional } from '@nestjs/common';
 import { HttpAdapterHost } from '@nestjs/core';
 import type { Request, Response } from 'express';
 import { type Observable, throwError } from 'rxjs';
-import { ApiError, refusedInputOf, RequestAbortedError, toApiError } from '#errors';
+import { ApiError, DeclaredErrors, refusedInputOf, RequestAbortedError, toApiError } from '#errors';
 import { explained } from '#json';
 import { LimitedWarnings } from '#runtime';
 import type { PlatformExpressAdapter } from './express-adapter.js';
@@ -13,6 +13,7 @@ import type { PlatformExpressAdapter } from './express-adapter.js';
  * - An ApiError is sent unchanged.
  * - Nest's own exceptions and those of http-errors keep their status (`toApiError`). A status below 400 is no
  *   error: its response is sent as stock Nest sends it.
+ * - What a feature has declared an error for, such as a violated constraint, becomes that error.
  * - An error of PostgreSQL that a value of the request has caused becomes a 400 that names the value.
  * - Anything else becomes a 500 with a fixed message, and is logged as an error: a person must look at it.
  * - The cause of other 5xx, and of a statement that took too long, is logged as a warning.
@@ -26,7 +27,10 @@ export class ErrorFilter implements ExceptionFilter {
   private readonly logger = new Logger(ErrorFilter.name);
   private readonly warnings = new LimitedWarnings(this.logger);
 
-  constructor(private readonly adapterHost: HttpAdapterHost<PlatformExpressAdapter>) {}
+  constructor(
+    private readonly adapterHost: HttpAdapterHost<PlatformExpressAdapter>,
+    @Optional() private readonly declared?: DeclaredErrors,
+  ) {}
 
   catch(exception: unknown, host: ArgumentsHost): Observable<never> | undefined {
     if (host.getType() === 'http') return void this.answer(exception, host);
@@ -38,8 +42,6 @@ export class ErrorFilter implements ExceptionFilter {
     const http = host.switchToHttp();
     const response = http.getResponse<Response>();
     const request = http.getRequest<Request>();
-    const { context } = request;
-    const adapter = this.adapterHost.httpAdapter;
     const isCutOff = request.destroyed && !request.complete && !(exception instanceof ApiError);
     if (isCutOff || exception instanceof RequestAbortedError) {
       response.destroy();
@@ -48,16 +50,24 @@ export class ErrorFilter implements ExceptionFilter {
     if (exception instanceof HttpException && exception.getStatus() >= 200 && exception.getStatus() < 400) {
       // Some handlers throw to end early or to redirect.
       const [statusCode, message] = [exception.getStatus(), exception.getResponse()];
-      adapter.reply(response, typeof message === 'object' ? message : { statusCode, message }, statusCode);
+      const body = typeof message === 'object' ? message : { statusCode, message };
+      this.adapterHost.httpAdapter.reply(response, body, statusCode);
       return;
     }
-    const error = refusedInputOf(exception, request) ?? toApiError(exception);
+    const declared = this.declared?.errorOf(exception);
+    if (declared === undefined) this.send(exception, undefined, request, response);
+    else void declared.then((error) => this.send(exception, error, request, response));
+  }
+
+  private send(exception: unknown, declared: ApiError | undefined, request: Request, response: Response): void {
+    const { context } = request;
+    const error = declared ?? refusedInputOf(exception, request) ?? toApiError(exception);
     const { status } = error.definition;
     if (status === 500 && error.unavailableCause === undefined) {
       this.logger.error(explained(exception), context);
     } else if (status >= 500 && error.cause instanceof Error) {
       this.warnings.warn(`Returned ${status}: ${error.cause.message}`, error.cause, context);
     }
-    adapter.sendError(response, error);
+    this.adapterHost.httpAdapter.sendError(response, error);
   }
 }

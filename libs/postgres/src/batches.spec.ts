@@ -1,8 +1,13 @@
 import pg from 'pg';
+import { QueryFailedError } from 'typeorm';
 import { UNAVAILABLE } from '#errors';
 import { Batches } from './batches.js';
 
 const LIMITS = { size: 10, concurrency: 1, waiting: 1000, waitMs: 10_000 };
+
+function refusal(message: string, code?: string): QueryFailedError {
+  return new QueryFailedError('INSERT', [], Object.assign(new pg.DatabaseError(message, 0, 'error'), { code }));
+}
 
 /** An `execute` that records its inputs. Each call of `release` completes the oldest statement. */
 function controlled() {
@@ -121,7 +126,7 @@ test('a refused input gets its own error, and the other inputs of its statement 
   const queue = new Batches(async (inputs: readonly number[]) => {
     executed.push([...inputs]);
     await settled();
-    if (inputs.includes(13)) throw new pg.DatabaseError('13 is bad', 0, 'error');
+    if (inputs.includes(13)) throw refusal('13 is bad');
     return inputs;
   }, LIMITS);
   const outcomes = await Promise.allSettled([1, 13, 2].map((input) => queue.run(input)));
@@ -131,7 +136,7 @@ test('a refused input gets its own error, and the other inputs of its statement 
 
 test.each([
   ['a failure that is no response of PostgreSQL', new Error('unknown outcome')],
-  ['a statement that took too long', Object.assign(new pg.DatabaseError('canceled', 0, 'error'), { code: '57014' })],
+  ['a statement that took too long', refusal('canceled', '57014')],
 ])('after %s, all inputs fail, and no statement is repeated', async (_, failure) => {
   let calls = 0;
   const queue = new Batches(() => {
@@ -176,7 +181,7 @@ test('503 for inputs that cannot run alone in time after their shared statement 
   const queue = new Batches(
     async (inputs: readonly number[]) => {
       executed.push([...inputs]);
-      if (inputs.length > 1) throw new pg.DatabaseError('one of them is bad', 0, 'error');
+      if (inputs.length > 1) throw refusal('one of them is bad');
       await new Promise((over) => setTimeout(over, 100));
       return inputs;
     },

@@ -1,6 +1,7 @@
-import pg from 'pg';
+import { QueryFailedError } from 'typeorm';
 import { serviceUnavailable, waitedTooLong } from '#errors';
 import { activeTrace } from '#runtime';
+import { isCancelled } from './connections/connection-errors.js';
 
 /** What is called `then` runs as soon as the running code has ended. */
 const SOON = Promise.resolve();
@@ -164,7 +165,7 @@ export class Batches<Input, Output> {
   private async settle(batch: readonly Waiting<Input, Output>[], error: unknown): Promise<void> {
     // Only an error from PostgreSQL itself proves that the statement had no effect. One that took too long (57014) would mostly
     // take too long again.
-    if (batch.length === 1 || !(error instanceof pg.DatabaseError) || error.code === '57014') {
+    if (batch.length === 1 || !(error instanceof QueryFailedError) || isCancelled(error)) {
       batch.forEach(({ reject }) => reject(error));
       return;
     }

@@ -32,13 +32,11 @@ export abstract class ReadReplicas {
    * Runs a read on a replica that shows everything which was committed before the call, or else on the primary.
    *
    * @param onReplica reads on the connection and releases it; its result is dropped if the primary serves it instead
-   * @param text the statement for the log, if it is known; errors of TypeORM have it, too
    * @throws only errors of `onPrimary`
    */
   abstract read<Result>(
     onReplica: (client: PoolClient, statements: StatementRunner) => Promise<Result>,
     onPrimary: () => Promise<Result>,
-    text?: string,
   ): Promise<Result>;
 }
 
@@ -48,7 +46,7 @@ export abstract class ReadReplicas {
  *
  * Every method that runs a statement throws ApiError UNAVAILABLE when the database is unreachable, overloaded or
  * read-only, or no connection is free in time. The original error is its `cause`; its message says whether a change may have
- * been made. Other errors of PostgreSQL are thrown unchanged.
+ * been made. Other errors of PostgreSQL are TypeORM's QueryFailedError.
  */
 @Injectable()
 export class Database implements OnModuleInit {
@@ -93,7 +91,6 @@ export class Database implements OnModuleInit {
     return this.replicas.read<Row[]>(
       (client, statements) => statements.runOn<Row>(client, statement, values),
       onPrimary,
-      statement.text,
     );
   }
 

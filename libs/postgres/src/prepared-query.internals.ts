@@ -2,6 +2,7 @@ import { PassThrough } from 'node:stream';
 import pg, { type Connection, type Submittable } from 'pg';
 import { serialize } from 'pg-protocol';
 import type { FastReach } from '#runtime';
+import { asFailedQuery } from './connections/connection-errors.js';
 import { asText, type ColumnParser, columnParserOf, type Execute, type Statement } from './statements.js';
 
 /** Imported dynamically, because a static import of a missing module would fail the start. */
@@ -101,7 +102,8 @@ class PreparedQuery implements Submittable {
 /** Executes a statement by `PreparedQuery`. Callers see no difference to `executeQuery`. */
 export const executePreparedQuery: Execute = (client, statement, values) =>
   new Promise((resolve, reject) => {
-    const settle = (error: unknown, rows: never[] = []): void => (error === undefined ? resolve(rows) : reject(error));
+    const settle = (error: unknown, rows: never[] = []): void =>
+      error === undefined ? resolve(rows) : reject(asFailedQuery(error, statement, values));
     client.query(new PreparedQuery(statement, values, settle));
   });
 

@@ -1,4 +1,5 @@
 import pg, { type ClientBase } from 'pg';
+import { asFailedQuery } from './connections/connection-errors.js';
 
 /**
  * A statement that PostgreSQL parses and plans once per connection. A name must always stand for the same text. A statement
@@ -10,8 +11,8 @@ export interface Statement {
 }
 
 /**
- * Executes a statement on a client. Rows are arrays of columns; bigint columns are exact strings. Rejects with the error of
- * PostgreSQL or of the connection.
+ * Executes a statement on a client. Rows are arrays of columns; bigint columns are exact strings. Rejects with TypeORM's
+ * QueryFailedError for an error of PostgreSQL, or with the error of the connection.
  *
  * Statements of the platform return bigints and texts only: all other types have parsers that are global, which modules
  * may replace (`pg.types.setTypeParser`), and texts that depend on settings of the session.
@@ -69,15 +70,16 @@ export function timeOf(epoch: string): Date {
 }
 
 /** Executes a statement by pg's own query class. */
-export const executeQuery: Execute = async (client, { name, text }, values) => {
+export const executeQuery: Execute = async (client, statement, values) => {
   const query = {
-    name,
-    text,
+    ...statement,
     values: [...values],
     rowMode: 'array' as const,
     types: EXACT_TYPES,
     queryMode: 'extended',
   };
-  const { rows } = await client.query<never>(query);
-  return rows;
+  const failed = (error: unknown): never => {
+    throw asFailedQuery(error, statement, values);
+  };
+  return (await client.query<never>(query).catch(failed)).rows;
 };

@@ -1,6 +1,7 @@
 import { Logger, type OnApplicationShutdown } from '@nestjs/common';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { ClientBase, PoolClient } from 'pg';
+import type { QueryFailedError } from 'typeorm';
 import { ApiError } from '#errors';
 import {
   Batches,
@@ -154,7 +155,6 @@ export class Replicas extends ReadReplicas implements OnApplicationShutdown {
   override async read<Result>(
     onReplica: (client: PoolClient, statements: StatementRunner) => Promise<Result>,
     onPrimary: () => Promise<Result>,
-    text?: string,
   ): Promise<Result> {
     const usable = this.all.filter(({ isUsable }) => isUsable);
     const replica = usable[this.next++ % usable.length];
@@ -166,7 +166,7 @@ export class Replicas extends ReadReplicas implements OnApplicationShutdown {
       // The replica remembers whether it was its own fault.
       const fault = rootFault(error);
       if (fault?.code === READ_ONLY) {
-        const { query = text } = causeOf(error) as { query?: string };
+        const { query } = causeOf(error) as QueryFailedError;
         this.warnings.warn(`A statement for replicas runs on the primary, because ${fault.message}: ${query}`);
       }
     }

@@ -1,6 +1,8 @@
 import { type DynamicModule, Global, Module, type Type } from '@nestjs/common';
 import { APP_FILTER, APP_GUARD, APP_PIPE, DiscoveryModule } from '@nestjs/core';
 import { ApiKeyGuard, AuthModule, EventStreams, REQUEST_STEPS, type RequestStep } from '#api-keys';
+import { ConstraintErrors } from '#entities';
+import { DeclaredErrors } from '#errors';
 import { ErrorFilter } from '#http';
 import { IdempotencyModule } from '#idempotency';
 import { BodyGuard, InputPipe } from '#input';
@@ -68,10 +70,11 @@ export async function serviceOf(app: Type, config: CoreConfig): Promise<Type> {
       { provide: Config, useValue: config },
       { provide: MIGRATIONS, useValue: migrations },
       { provide: FastPaths, useValue: fastPaths },
+      { provide: DeclaredErrors, useClass: ConstraintErrors },
       Clock,
       FixedAddresses,
     ],
-    exports: [Config, MIGRATIONS, FastPaths, Clock],
+    exports: [Config, MIGRATIONS, FastPaths, DeclaredErrors, Clock],
   })
   class ServiceModule {}
   return ServiceModule;

@@ -1,4 +1,5 @@
-import type { DatabaseError } from 'pg';
+import pg, { type DatabaseError } from 'pg';
+import { QueryFailedError } from 'typeorm';
 import { ApiError, serviceUnavailable, type UnavailableCause } from '#errors';
 import { StartupError } from '#runtime';
 
@@ -44,6 +45,11 @@ interface DatabaseFailure
   extends NodeJS.ErrnoException, Partial<Pick<DatabaseError, 'severity' | 'routine' | 'where'>> {
   /** The pg error that a TypeORM error wraps. */
   readonly driverError?: DatabaseFailure;
+}
+
+/** What TypeORM throws for an error of its statement: PostgreSQL's own in QueryFailedError, which has its members, too. */
+export function asFailedQuery(error: unknown, { text }: { text: string }, values: readonly unknown[]): unknown {
+  return error instanceof pg.DatabaseError ? new QueryFailedError(text, [...values], error) : error;
 }
 
 /** A database, or a session of it, on which the service would lose or misread data. The message names the remedy. */

@@ -220,7 +220,7 @@ export class StatementRunner {
    * Repeats a statement that PostgreSQL undoes for a concurrent one, as it does where `default_transaction_isolation` of the role is not
    * `read committed`.
    *
-   * @throws ApiError UNAVAILABLE, which says whether the change may have been made; any error of PostgreSQL
+   * @throws ApiError UNAVAILABLE, which says whether the change may have been made; QueryFailedError
    */
   async run<Row extends unknown[]>(statement: Statement, values: readonly unknown[], isChange = false): Promise<Row[]> {
     for (let attempt = 1; ; attempt++) {
@@ -236,7 +236,7 @@ export class StatementRunner {
     }
   }
 
-  /** Runs a statement on a connection that the caller has taken from the pool, and releases it. Throws errors of pg. */
+  /** Runs a statement on a connection that the caller has taken from the pool, and releases it. Throws what `execute` does. */
   async runOn<Row extends unknown[]>(
     client: PoolClient,
     statement: Statement,
