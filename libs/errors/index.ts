@@ -1,6 +1,8 @@
 export {
   ApiError,
   ErrorBody,
+  type Fault,
+  faultyInput,
   type HeaderFields,
   RequestAbortedError,
   serviceUnavailable,

@@ -5,6 +5,7 @@ import type {
   ReferenceObject,
   ResponseObject,
   ResponsesObject,
+  SchemaObject,
 } from '@nestjs/swagger';
 import { STATUS_CODES } from 'node:http';
 import {
@@ -53,6 +54,13 @@ const OTHER_ERRORS = errorCatalogue().filter(
     [ROUTE_NOT_FOUND, CLIENT_ERROR, SERVER_ERROR, ...GENERAL_ERRORS.values()].includes(error) &&
     ![BODY_TOO_LARGE, UNSUPPORTED_MEDIA_TYPE, RATE_LIMITED, UNAVAILABLE].includes(error),
 );
+
+/** The `details` of handlers with `@FaultDetails()`. */
+const FAULTS: SchemaObject = {
+  type: 'array',
+  description: 'The faults of the input, if the error is about them.',
+  items: { $ref: '#/components/schemas/ErrorFault' },
+};
 
 /** An error response that several operations share, by its name in the document's components. */
 interface SharedResponse {
@@ -186,7 +194,8 @@ function describeErrors(
   declared?: ResponseObject,
   added: DocumentedPart['headers'] = {},
 ): ResponseObject | ReferenceObject {
-  const details = declared?.content?.['application/json']?.schema;
+  const faults = status === 400 && traits?.sendsFaults ? FAULTS : undefined;
+  const details = declared?.content?.['application/json']?.schema ?? faults;
   const shared = SHARED_RESPONSES[status as number];
   const isShared =
     shared?.failures.length === failures.length && failures.every((one) => shared.failures.includes(one));
