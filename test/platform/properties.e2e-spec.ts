@@ -1,5 +1,5 @@
-import { Controller, Get, HttpCode, Module, Body, Post, Query } from '@nestjs/common';
-import { ApiOkResponse, ApiProperty } from '@nestjs/swagger';
+import { applyDecorators, Body, Controller, Get, HttpCode, Module, Post, Query, SetMetadata } from '@nestjs/common';
+import { ApiConflictResponse, ApiDefaultResponse, ApiOkResponse, ApiProperty, ApiResponse } from '@nestjs/swagger';
 import { IsOptional, IsString } from 'class-validator';
 import {
   defineError,
@@ -80,6 +80,13 @@ class MixedQuery extends ToysQuery {
   more?: string;
 }
 
+/** A class that tells @nestjs/swagger its members, as those of createZodDto do. */
+class SelfDescribed {
+  static _OPENAPI_METADATA_FACTORY(): object {
+    return { name: { type: 'string', required: true, maxLength: 9 } };
+  }
+}
+
 const TOY_NOT_FOUND = defineError('test_toy_not_found', 404, 'No toy has this id.');
 const SHOP_NOT_FOUND = defineError('test_shop_not_found', 404, 'No shop has this id.');
 const PATH = { description: 'The toy.', example: 7 };
@@ -112,6 +119,29 @@ class TestToysController extends TestListsController {
     return { ...query };
   }
 
+  // nestjs-zod composes its @ZodResponse so, of a class that describes itself.
+  @Get('zod')
+  @applyDecorators(
+    SetMetadata('serializer', SelfDescribed),
+    ApiResponse({ description: 'A toy.', type: SelfDescribed }),
+  )
+  getZod(): void {}
+
+  @Post('default')
+  @ApiDefaultResponse({ type: Toy })
+  @ApiConflictResponse({ description: 'Taken.' })
+  addDefault(): void {}
+
+  @Get('range')
+  @ApiResponse({ status: '2XX', type: Toy })
+  @ApiDefaultResponse({ type: String })
+  getRange(): void {}
+
+  @Get('declared')
+  @ApiOkResponse({ type: Toy })
+  @ApiDefaultResponse({ type: String })
+  getDeclared(): void {}
+
   @Get('in/:shopId/:toyId')
   @FailsWith(TOY_NOT_FOUND)
   getToy(
@@ -130,7 +160,7 @@ interface Described {
 
 let app: TestApp;
 let document: {
-  paths: Record<string, { get: Described }>;
+  paths: Record<string, { get: Described; post: Described }>;
   components: { schemas: Record<string, { properties: object }> };
 };
 beforeAll(async () => {
@@ -240,6 +270,22 @@ test('the document marks members, parameters and values that are deprecated', ()
     ['shopId', true],
     ['toyId', false],
   ]);
+});
+
+test.each([
+  ['zod', 'get', 200, 'SelfDescribed'],
+  ['default', 'post', 201, 'Toy'],
+  ['range', 'get', 200, 'Toy'],
+  ['declared', 'get', 200, 'Toy'],
+] as const)('the document keeps the schema of success: %s', (path, method, status, name) => {
+  const { responses } = document.paths[`/test-lists/${path}`]?.[method] as Described;
+  const schema = { $ref: `#/components/schemas/${name}` };
+  expect(responses).toMatchObject({
+    [status]: { headers: { 'X-Request-Id': {} }, content: { 'application/json': { schema } } },
+    default: { $ref: '#/components/responses/OtherError' },
+  });
+  expect(Object.keys(responses).filter((key) => Number(key) < 300)).toEqual([String(status)]);
+  expect(document.components.schemas[name]?.properties).toBeDefined();
 });
 
 test('@PathId documents its error, once, also at an inherited handler', async () => {

@@ -120,14 +120,19 @@ export function describeResponses(method: string, operation: OperationObject, tr
   return { ...described, default: referenceTo(SHARED_RESPONSES.default) };
 }
 
-/** The responses that decorators declare, by status. @nestjs/swagger omits the success when an error is declared. */
+/**
+ * The responses that decorators declare, by status. Without one of a success, `default` or `2XX` is that of the operation's status:
+ * `@ApiDefaultResponse`, and `@ApiResponse` without a status. @nestjs/swagger omits the success when an error is declared.
+ */
 function declaredResponses({ responses }: OperationObject, traits: Traits): Map<number, ResponseObject> {
-  const declared = Object.entries(responses as Record<string, ResponseObject>)
-    // Ranges such as 4XX and `default` are left out: the platform describes every error.
+  const declared = responses as Record<string, ResponseObject>;
+  const { default: others, '2XX': successes = others ?? { description: '' } } = declared;
+  const known = Object.entries(declared)
+    // The platform describes every error, so other ranges are left out.
     .filter(([key]) => /^\d+$/.test(key))
     .map(([key, response]): [number, ResponseObject] => [Number(key), response]);
-  const hasSuccess = declared.some(([status]) => status < 400);
-  return new Map(hasSuccess ? declared : [...declared, [traits.status, { description: '' }]]);
+  const hasSuccess = known.some(([status]) => status < 400);
+  return new Map(hasSuccess ? known : [...known, [traits.status, successes]]);
 }
 
 function describeSuccess(
