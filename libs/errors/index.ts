@@ -2,6 +2,8 @@ export {
   ApiError,
   DeclaredErrors,
   ErrorBody,
+  type Fault,
+  faultyInput,
   type HeaderFields,
   RequestAbortedError,
   serviceUnavailable,

@@ -2,6 +2,7 @@ export { isScope, Public, PUBLIC_METADATA, RequireScopes } from './src/access.de
 export { Deprecated, DeprecationInterceptor, Stability } from './src/deprecation.decorators.js';
 export { type Deprecation, DEPRECATION_SETTINGS } from './src/deprecation.js';
 export { operationRemoved, removalMessage } from './src/deprecation.js';
+export { FaultDetails } from './src/fault-details.js';
 export { GRAPHQL } from './src/graphql.internals.js';
 export { MICROSERVICES } from './src/microservices.internals.js';
 export { OPERATION_IDS } from './src/operation-ids.internals.js';

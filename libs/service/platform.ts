@@ -4,8 +4,8 @@
  * It loads the framework, so commands and definitions import `index.ts`.
  */
 
-// Handlers: access, deprecation and stability.
-export { Deprecated, Public, PUBLIC_METADATA, RequireScopes, Stability } from '#operations';
+// Handlers: access, details of errors, deprecation and stability.
+export { Deprecated, FaultDetails, Public, PUBLIC_METADATA, RequireScopes, Stability } from '#operations';
 
 // Input, and the members of responses.
 export {
@@ -42,7 +42,7 @@ export {
 export { Idempotency, IdempotencyKey, Idempotent, type Kept } from '#idempotency';
 
 // Errors. Exceptions of Nest have the codes of the catalogue by their status.
-export { ApiError, defineError, FailsWith, INVALID_CURSOR, PRECONDITION_FAILED } from '#errors';
+export { ApiError, defineError, FailsWith, type Fault, INVALID_CURSOR, PRECONDITION_FAILED } from '#errors';
 
 // The OpenAPI document.
 export { Tag } from '#openapi';

@@ -3,7 +3,6 @@ import { ApiBody, ApiOkResponse, ApiOperation } from '@nestjs/swagger';
 import {
   Created,
   Deprecated,
-  FailsWith,
   type IdempotencyKey,
   Idempotent,
   NoQuery,
@@ -49,7 +48,6 @@ export class PetsController {
   })
   @ApiOperation({ summary: 'Get a pet', description: 'One pet by its identifier.' })
   @ApiOkResponse({ type: Pet, description: 'The pet.' })
-  @FailsWith(PET_NOT_FOUND)
   getPet(
     @PathId('petId', PET_NOT_FOUND, { description: 'Identifier of the pet.', example: EXAMPLE_ID }) petId: bigint,
   ): Promise<Pet> {

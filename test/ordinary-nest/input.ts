@@ -1,7 +1,17 @@
 import { Body, Controller, Get, HttpCode, Module, Param, Patch, Post, Query } from '@nestjs/common';
 import { PartialType } from '@nestjs/swagger';
 import { Expose, Transform, Type } from 'class-transformer';
-import { IsArray, IsInt, IsOptional, IsString, Length, Min } from 'class-validator';
+import {
+  ArrayMaxSize,
+  ArrayMinSize,
+  IsArray,
+  IsInt,
+  IsOptional,
+  IsString,
+  Length,
+  Min,
+  ValidateNested,
+} from 'class-validator';
 import { OpaqueParameter, TextProperty } from '#input';
 import { Public } from '#operations';
 import type { Row } from './harness.js';
@@ -44,6 +54,25 @@ class NewOwner {
 
 class OwnerChange extends PartialType(NewOwner) {}
 
+class Line {
+  @Min(1, { message: 'order at least one', context: { translation: 'too-few' } })
+  @IsInt()
+  quantity: number;
+}
+
+class NewOrder {
+  @IsArray()
+  @ArrayMinSize(1)
+  @ArrayMaxSize(2)
+  @ValidateNested({ each: true })
+  @Type(() => Line)
+  lines: Line[];
+
+  @Length(1, 3)
+  @IsString()
+  code: string;
+}
+
 class Unruled {
   any?: unknown;
 }
@@ -77,6 +106,12 @@ class TestInputController {
     return { ...change };
   }
 
+  @Post('orders')
+  @HttpCode(200)
+  addOrder(@Body() order: NewOrder): unknown {
+    return order;
+  }
+
   @Post('any')
   @HttpCode(200)
   addAny(@Body() body: Unruled): unknown {
@@ -97,7 +132,25 @@ const sent = (title: string, path: string, body: object, more: Partial<Row> = {}
   ...more,
 });
 
+/** The faults of an order, and the clauses that the service sends. */
+const ORDERS: [title: string, body: object, message: string][] = [
+  ['an object in place of an array', { lines: {}, code: 'a' }, 'lines must be an array'],
+  ['several rules of each member', {}, 'lines must be an array; code must be a string'],
+  [
+    'members of an item',
+    { lines: [{ quantity: 1 }, { quantity: 'x' }, { quantity: 0 }], code: 'long' },
+    'lines must contain no more than 2 elements; lines.1.quantity must be an integer number; ' +
+      'lines.2.order at least one; code must be shorter than or equal to 3 characters',
+  ],
+];
+
 export const INPUT: readonly Row[] = [
+  ...ORDERS.map(([title, body, message]) =>
+    sent(`one fault for each member: ${title}`, 'orders', body, {
+      status: 400,
+      meant: { difference: 'faults of input', body: refused('validation_failed', message) },
+    }),
+  ),
   { title: '@Param() as a class', path: '/v1/test-input/ids/7', status: 200, contains: '"isParams":true' },
   {
     title: '@Param() as a class: refused',
@@ -105,7 +158,7 @@ export const INPUT: readonly Row[] = [
     status: 400,
     meant: {
       difference: 'faults of input',
-      body: refused('bad_request', 'id must not be less than 1; id must be an integer number'),
+      body: refused('bad_request', 'id must be an integer number'),
     },
   },
   { title: 'a repeated query parameter', path: '/v1/test-input/tags?tag=a&tag=b', status: 200, contains: '["a","b"]' },

@@ -36,6 +36,7 @@ export class ApiKeyGuard implements CanActivate {
     const request = execution.getArgByIndex<Request>(0);
     const { context } = request;
     context.operation = operation.name;
+    context.sendsFaults = operation.sendsFaults;
     context.now = this.clock.now();
     if (operation.isPublic) {
       if (context.now >= operation.removedAt) throw operationRemoved(operation);

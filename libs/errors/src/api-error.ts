@@ -30,11 +30,17 @@ export class ErrorBody {
     readonly code: string,
     readonly message: string,
     readonly status: number,
-    /** Only errors of modules have details. */
+    /** Only errors of modules and of handlers with `@FaultDetails()` have details. */
     readonly details: unknown,
     error: ApiError,
   ) {
     this.#error = error;
+  }
+
+  /** The body with the faults of the input as `details`, for handlers with `@FaultDetails()`; the same body without any. */
+  withFaults(): ErrorBody {
+    const { faults } = this.#error;
+    return faults.length === 0 ? this : new ErrorBody(this.code, this.message, this.status, faults, this.#error);
   }
 
   /** The error itself: filters of modules respond with nothing but the body. */
@@ -43,9 +49,27 @@ export class ErrorBody {
   }
 }
 
+/** One fault of the input of a request: `ApiError.faults`. */
+export interface Fault {
+  /** The names of members and indexes of arrays that lead to the value, such as `lines.0.quantity`; empty for the whole input. */
+  readonly property: string;
+  /**
+   * The rule that the value breaks. Of a decorator of class-validator, its name there, such as `isEmail`. Of the platform, the
+   * keyword of JSON Schema: `required`, `type`, `format`, `enum`, `pattern`, `minLength`, `maxLength`, `minimum`, `maximum`,
+   * `minItems`, `maxItems`, `uniqueItems`, `additionalProperties`; or `storable` for a value that PostgreSQL cannot store.
+   */
+  readonly rule: string;
+  /** The clause of the error's message for this fault. */
+  readonly message: string;
+  /** The `context` of a rule of class-validator. */
+  readonly context?: unknown;
+}
+
 export interface ApiErrorOptions extends ErrorOptions {
   /** Sent as the member `details` of the body: any value that `writeJson` can write. Undefined for none. */
   readonly details?: unknown;
+  /** The faults of the input that the message lists. Handlers with `@FaultDetails()` send them as `details`. */
+  readonly faults?: readonly Fault[];
   /** The cause of a 503, for operators only. */
   readonly unavailableCause?: UnavailableCause | undefined;
 }
@@ -59,6 +83,8 @@ export interface ApiErrorOptions extends ErrorOptions {
 export class ApiError extends HttpException {
   override readonly name = 'ApiError';
   readonly unavailableCause: UnavailableCause | undefined;
+  /** The faults of the input that the message lists; empty for other errors. */
+  readonly faults: readonly Fault[];
   private readonly details: unknown;
 
   constructor(
@@ -70,6 +96,7 @@ export class ApiError extends HttpException {
   ) {
     super(message, definition.status, { cause: options?.cause });
     this.details = options?.details;
+    this.faults = options?.faults ?? [];
     this.unavailableCause = options?.unavailableCause;
   }
 
@@ -80,6 +107,11 @@ export class ApiError extends HttpException {
   override getResponse(): ErrorBody {
     return new ErrorBody(this.definition.code, this.message, this.definition.status, this.details, this);
   }
+}
+
+/** The error of an input; its message joins those of the faults. */
+export function faultyInput(definition: ErrorDefinition, faults: readonly Fault[], cause?: unknown): ApiError {
+  return new ApiError(definition, faults.map(({ message }) => message).join('; '), {}, { faults, cause });
 }
 
 /** The client closed the connection before its request was complete. No response is sent, and no error is logged. */

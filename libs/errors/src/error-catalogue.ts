@@ -53,7 +53,7 @@ export const FAILURES_METADATA = 'platform:failures';
 export function FailsWith(...errors: [ErrorDefinition, ...ErrorDefinition[]]): MethodDecorator {
   return (prototype, name, descriptor) => {
     const others = (Reflect.getMetadata(FAILURES_METADATA, descriptor.value as object) ?? []) as ErrorDefinition[];
-    SetMetadata(FAILURES_METADATA, [...errors, ...others])(prototype, name, descriptor);
+    SetMetadata(FAILURES_METADATA, [...new Set([...errors, ...others])])(prototype, name, descriptor);
   };
 }
 

@@ -1,5 +1,5 @@
 import type { Request } from 'express';
-import { ApiError } from './api-error.js';
+import { type ApiError, type Fault, faultyInput } from './api-error.js';
 import { BAD_REQUEST, INVALID_PARAMETER, VALIDATION_FAILED } from './error-catalogue.js';
 
 /** Finds a text that PostgreSQL cannot store unchanged. */
@@ -22,12 +22,12 @@ const OF_VALUES = /^22...$/;
 type Finder = (value: unknown) => string | undefined;
 
 /**
- * The error clause for the first text, number or date within an input that PostgreSQL cannot store, also the name of a member;
+ * The fault of the first text, number or date within an input that PostgreSQL cannot store, also of the name of a member;
  * undefined without one. Looks into arrays, plain objects, instances of input classes, and their Maps and Sets.
  *
- * @param path the name of the value in the clause; empty for the whole input
+ * @param path the name of the value in the fault; empty for the whole input
  */
-export function unstorableIn(value: unknown, path = ''): string | undefined {
+export function unstorableIn(value: unknown, path = ''): Fault | undefined {
   return find(value, path, faultOf, new Set());
 }
 
@@ -61,8 +61,8 @@ export function refusedInputOf(error: unknown, request: Request): ApiError | und
     [BAD_REQUEST, headers],
   ] as const;
   for (const [definition, input] of sources) {
-    const clause = find(input, '', finder, new Set());
-    if (clause !== undefined) return new ApiError(definition, clause, {}, { cause: error });
+    const fault = find(input, '', finder, new Set());
+    if (fault !== undefined) return faultyInput(definition, [fault], error);
   }
   return undefined;
 }
@@ -93,19 +93,23 @@ function faultOf(value: unknown): string | undefined {
   return typeof value === 'number' && !Number.isFinite(value) ? NUMBER : undefined;
 }
 
-function find(value: unknown, path: string, finder: Finder, seen: Set<object>): string | undefined {
+function find(value: unknown, path: string, finder: Finder, seen: Set<object>): Fault | undefined {
   if (typeof value !== 'object' || value === null || value instanceof Date) {
-    const fault = finder(value);
-    return fault && `${path || 'the input'} ${fault}`;
+    const clause = finder(value);
+    return clause === undefined ? undefined : storable(path, `${path || 'the input'} ${clause}`);
   }
   if (seen.has(value) || ArrayBuffer.isView(value)) return undefined;
   seen.add(value);
   for (const [name, member] of Object.entries(withMembers(value))) {
-    if (UNSTORABLE.test(name)) return `the names of members of ${path || 'the body'} ${TEXT}`;
-    const clause = find(member, path === '' ? name : `${path}.${name}`, finder, seen);
-    if (clause !== undefined) return clause;
+    if (UNSTORABLE.test(name)) return storable(path, `the names of members of ${path || 'the body'} ${TEXT}`);
+    const fault = find(member, path === '' ? name : `${path}.${name}`, finder, seen);
+    if (fault !== undefined) return fault;
   }
   return undefined;
+}
+
+function storable(property: string, message: string): Fault {
+  return { property, rule: 'storable', message };
 }
 
 /** Maps and Sets, which class-transformer makes of objects and arrays, as these. */

@@ -2,7 +2,7 @@ import { type CanActivate, type ExecutionContext, Inject, Injectable, SetMetadat
 import { HttpAdapterHost } from '@nestjs/core';
 import type { Request } from 'express';
 import type { BodyPlan, PlatformExpressAdapter } from '#http';
-import { ApiError, unstorableIn, VALIDATION_FAILED } from '#errors';
+import { faultyInput, unstorableIn, VALIDATION_FAILED } from '#errors';
 import { JSON_LIMITS, type JsonLimits } from '#json';
 import { Config, integer, type SettingsOf } from '#settings';
 import { declaredTypesOf } from './declared-types.internals.js';
@@ -83,7 +83,7 @@ interface GuardPlan extends BodyPlan {
 
 function setBody(request: Request, body: unknown, isUnpiped: boolean): true {
   const fault = isUnpiped ? unstorableIn(body) : undefined;
-  if (fault !== undefined) throw new ApiError(VALIDATION_FAILED, fault);
+  if (fault !== undefined) throw faultyInput(VALIDATION_FAILED, [fault]);
   request.body = body;
   return true;
 }

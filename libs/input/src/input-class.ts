@@ -2,6 +2,7 @@ import { applyDecorators, type Type } from '@nestjs/common';
 import { ApiProperty, type ApiPropertyOptions } from '@nestjs/swagger';
 import { Transform, type TransformFnParams } from 'class-transformer';
 import { ValidateBy } from 'class-validator';
+import type { Fault } from '#errors';
 import { DECLARED, rulesOf } from '#json';
 import { classesOf, hasTransformersBeside, sentNameOf } from './class-transformers.internals.js';
 
@@ -21,6 +22,8 @@ export interface Described {
   required?: boolean;
   /** Whether it may be null; false by default. */
   nullable?: boolean;
+  /** Whether the document marks it as deprecated; false by default. */
+  deprecated?: boolean;
 }
 
 /** A rule for a value: how it is read, the error clause for a refused value, and its schema in the document. */
@@ -31,13 +34,15 @@ export interface Rule {
   readonly forStrings?: string;
   /** The keywords of a schema, as `@ApiProperty` takes them. */
   readonly schema: Readonly<Record<string, unknown>>;
-  /** Whether a converted value is valid. */
-  readonly isValid: (value: unknown) => boolean;
+  /** The keyword of JSON Schema that refuses a converted value; undefined for a valid one. */
+  readonly refusing: (value: unknown) => string | undefined;
   /**
-   * Converts what was sent to the value for the handler. Returns what `isValid` refuses if it cannot, and converted values
+   * Converts what was sent to the value for the handler. Returns what `refusing` refuses if it cannot, and converted values
    * unchanged. The value is the member `name` of `holder`, unless a decorator of the module has changed it.
    */
-  readonly convert?: (value: unknown, holder: object, name: string) => unknown;
+  readonly convert?: (value: unknown, holder: object, name: string | number) => unknown;
+  /** Of an array: the rule of its items. */
+  readonly items?: Rule;
 }
 
 /** One property of an input class, with its rule. */
@@ -49,22 +54,52 @@ export class CheckedProperty {
     private readonly rule: Rule,
   ) {}
 
+  /** Whether the value is an array. */
+  get isArray(): boolean {
+    return this.rule.items !== undefined;
+  }
+
   /** @param holder the object that has the value as its member of the property's name */
   read(sent: unknown, holder: object): unknown {
     if (sent === undefined) return this.isRequired ? INVALID : undefined;
     if (sent === null && this.isNullable) return null;
-    const { convert, isValid } = this.rule;
+    const { convert, refusing } = this.rule;
     const value = convert ? convert(sent, holder, this.name) : sent;
-    return isValid(value) ? value : INVALID;
+    return refusing(value) === undefined ? value : INVALID;
   }
 
-  /** The clause for a refused value; undefined stands for a missing one. */
-  faultOf(sent: unknown): string {
-    if (sent === undefined) return `${this.name} is required`;
-    const { expected, forStrings = '' } = this.rule;
-    const orNull = this.isNullable ? ' or null' : '';
-    return `${this.name} must be ${expected}${orNull}${typeof sent === 'string' ? forStrings : ''}`;
+  /**
+   * The fault of a refused value; undefined stands for a missing one. Names the first item that an array must not have.
+   *
+   * @param holder as for `read`
+   * @param path the name of the object that has the property; empty for the whole input
+   */
+  faultOf(sent: unknown, holder: object, path: string): Fault {
+    const name = path === '' ? this.name : `${path}.${this.name}`;
+    if (sent === undefined) return { property: name, rule: 'required', message: `${name} is required` };
+    const value = this.rule.convert ? this.rule.convert(sent, holder, this.name) : sent;
+    const rule = this.rule.refusing(value) as string;
+    const { items } = this.rule;
+    if (rule !== OF_ITEM || items === undefined) return refused(name, rule, this.rule, sent, this.isNullable);
+    const index = (value as unknown[]).findIndex((item) => items.refusing(item) !== undefined);
+    const item = (value as unknown[])[index];
+    return refused(`${name}.${index}`, items.refusing(item) as string, items, item, false);
   }
+}
+
+/** Returned by the rule of an array in place of a keyword: the rule of its items refuses one. */
+export const OF_ITEM = 'items';
+
+function refused(
+  property: string,
+  rule: string,
+  { expected, forStrings = '' }: Rule,
+  sent: unknown,
+  isNullable: boolean,
+): Fault {
+  const orNull = isNullable ? ' or null' : '';
+  const message = `${property} must be ${expected}${orNull}${typeof sent === 'string' ? forStrings : ''}`;
+  return { property, rule, message };
 }
 
 /**
@@ -82,12 +117,13 @@ export function checkedProperty(
     const validator = {
       // Conversion leaves converted values unchanged.
       validate: (value: unknown) => property.read(value, CONVERTED) !== INVALID,
-      defaultMessage: (refused?: { value: unknown }) => property.faultOf(refused?.value),
+      defaultMessage: (refused?: { value: unknown }) => property.faultOf(refused?.value, CONVERTED, '').message,
     };
     applyDecorators(
       ApiProperty({ ...rule.schema, ...described, required, ...(nullable && { nullable }) } as ApiPropertyOptions),
       Transform(convert),
-      ValidateBy({ name: DECLARED, validator }, { context: property }),
+      // class-validator copies the members of a context.
+      ValidateBy({ name: DECLARED, validator }, { context: { checked: property } }),
     )(prototype, key);
   };
 }
@@ -101,6 +137,8 @@ export interface InputClass {
    * class-transformer and class-validator read and check the class.
    */
   readonly properties: readonly CheckedProperty[] | undefined;
+  /** The names of the members that our decorators declare as arrays. */
+  readonly arrays: readonly string[];
 }
 
 /** Types that Nest's ValidationPipe does not validate either: they are no classes of an application. */
@@ -123,10 +161,16 @@ export function inputClassOf(type: Type): InputClass {
 
 function describe(type: Type): InputClass {
   const rules = rulesOf(type);
-  const properties = rules.map(({ context }) => context).filter((each) => each instanceof CheckedProperty);
+  const properties = rules
+    .map(({ context }) => (context as { checked?: unknown } | undefined)?.checked)
+    .filter((each) => each instanceof CheckedProperty);
   const names = new Set(properties.map(({ name }) => name));
   const isOurs = names.size === rules.length && !hasTransformersBeside(type, [...names]);
-  return { hasRules: rules.length > 0, properties: rules.length > 0 && isOurs ? properties : undefined };
+  return {
+    hasRules: rules.length > 0,
+    properties: rules.length > 0 && isOurs ? properties : undefined,
+    arrays: properties.filter(({ isArray }) => isArray).map(({ name }) => name),
+  };
 }
 
 /**

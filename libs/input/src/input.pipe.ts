@@ -2,7 +2,6 @@ import {
   applyDecorators,
   type ArgumentMetadata,
   type ExecutionContext,
-  HttpException,
   Inject,
   Injectable,
   type OnModuleInit,
@@ -10,15 +9,17 @@ import {
   type Type,
   UseInterceptors,
   ValidationPipe,
+  type ValidationPipeOptions,
 } from '@nestjs/common';
 import { DiscoveryService, MetadataScanner } from '@nestjs/core';
 import { plainToInstance } from 'class-transformer';
 import type { Request } from 'express';
 import {
-  ApiError,
   BAD_REQUEST,
   type ErrorDefinition,
   FailsWith,
+  type Fault,
+  faultyInput,
   INVALID_PARAMETER,
   unstorableIn,
   VALIDATION_FAILED,
@@ -27,6 +28,7 @@ import { StartupError } from '#runtime';
 import { DirectInterceptor } from '#nest-speed';
 import { nearestName } from '#settings';
 import { ApplicationConfig, globalPipesOf } from './global-pipes.internals.js';
+import { faultsOf, RefusedInput } from './faults.js';
 import { type Handler, parametersOf } from './handler-parameters.internals.js';
 import { type CheckedProperty, INVALID, inputClassOf, isInputClass, untypedMembersOf } from './input-class.js';
 import { lateOptionsOf } from './validation-pipes.internals.js';
@@ -40,6 +42,12 @@ const ERRORS: Partial<Record<ArgumentMetadata['type'], ErrorDefinition>> = {
   body: VALIDATION_FAILED,
   query: INVALID_PARAMETER,
   param: BAD_REQUEST,
+};
+
+const VALIDATION: ValidationPipeOptions = {
+  transform: true,
+  whitelist: true,
+  exceptionFactory: (errors) => new RefusedInput(errors),
 };
 
 /**
@@ -58,8 +66,8 @@ const ERRORS: Partial<Record<ArgumentMetadata['type'], ErrorDefinition>> = {
  */
 @Injectable()
 export class InputPipe implements PipeTransform, OnModuleInit {
-  private readonly dropping = new ValidationPipe({ transform: true, whitelist: true });
-  private readonly refusing = new ValidationPipe({ transform: true, whitelist: true, forbidNonWhitelisted: true });
+  private readonly dropping = new ValidationPipe(VALIDATION);
+  private readonly refusing = new ValidationPipe({ ...VALIDATION, forbidNonWhitelisted: true });
 
   @Inject(DiscoveryService) private readonly discovery: DiscoveryService;
 
@@ -101,28 +109,27 @@ export class InputPipe implements PipeTransform, OnModuleInit {
     const isWhole = type === 'body' || data === undefined;
     if (definition === undefined) return value;
     if (type === 'query' && !isWhole && metatype === String && Array.isArray(value)) {
-      throw new ApiError(definition, givenTwice(data));
+      throw faultyInput(definition, [givenTwice(data)]);
     }
     if (!isWhole || !isInputClass(metatype)) return storable(value, metadata, definition);
     if (type === 'body' && (typeof value !== 'object' || value === null || Array.isArray(value))) {
-      const fault = value === undefined ? 'is required' : 'must be a JSON object';
-      throw new ApiError(definition, `${data ?? 'the body'} ${fault}`);
+      const [rule, clause] = value === undefined ? ['required', 'is required'] : ['type', 'must be a JSON object'];
+      throw faultyInput(definition, [{ property: data ?? '', rule, message: `${data ?? 'the body'} ${clause}` }]);
     }
-    const sent = value as Fields;
-    const { hasRules, properties } = inputClassOf(metatype);
+    const { hasRules, properties, arrays } = inputClassOf(metatype);
+    const sent = type === 'query' && arrays.length > 0 ? withArrays(value as Fields, arrays) : (value as Fields);
     if (!hasRules) return storable(plainToInstance(metatype, sent) as unknown, metadata, definition);
     if (properties === undefined) return this.validate(sent, metadata, definition);
     if (type === 'query') checkNames(sent, properties);
     const instance = new metatype() as Fields;
-    let faults: string[] | undefined;
+    let faults: Fault[] | undefined;
     for (const property of properties) {
       const read = property.read(sent[property.name], sent);
-      if (read === INVALID) (faults ??= []).push(property.faultOf(sent[property.name]));
+      if (read === INVALID) (faults ??= []).push(property.faultOf(sent[property.name], sent, data ?? ''));
       else if (read !== undefined) instance[property.name] = read;
     }
     if (faults === undefined) return instance;
-    const prefix = data === undefined ? '' : `${data}.`;
-    throw new ApiError(definition, faults.map((fault) => prefix + fault).join('; '));
+    throw faultyInput(definition, faults);
   }
 
   private async validate(sent: Fields, metadata: ArgumentMetadata, definition: ErrorDefinition): Promise<unknown> {
@@ -130,11 +137,9 @@ export class InputPipe implements PipeTransform, OnModuleInit {
       const pipe = metadata.type === 'query' ? this.refusing : this.dropping;
       return storable(await pipe.transform(sent, metadata), metadata, definition);
     } catch (error) {
-      if (!(error instanceof HttpException)) throw error;
-      const { message } = error.getResponse() as { message: unknown };
       // A rule or a conversion of a module may throw an error of its own.
-      if (!Array.isArray(message)) throw error;
-      throw new ApiError(definition, message.join('; '));
+      if (!(error instanceof RefusedInput)) throw error;
+      throw faultyInput(definition, faultsOf(error.errors, metadata.data ?? ''));
     }
   }
 }
@@ -143,30 +148,38 @@ export class InputPipe implements PipeTransform, OnModuleInit {
 function storable(value: unknown, { type, data }: ArgumentMetadata, definition: ErrorDefinition): unknown {
   // A path has none but NUL, which a handler may answer with 404.
   const fault = type === 'param' ? undefined : unstorableIn(value, data);
-  if (fault !== undefined) throw new ApiError(definition, fault);
+  if (fault !== undefined) throw faultyInput(definition, [fault]);
   return value;
 }
 
 /** @throws ApiError INVALID_PARAMETER that lists the unknown and repeated names in a query, MAX_NAMED_FAULTS at most */
 function checkNames(query: Fields, properties: readonly CheckedProperty[]): void {
   const names = properties.map(({ name }) => name);
-  const faults: string[] = [];
+  const faults: Fault[] = [];
   for (const name of Object.keys(query)) {
     if (faults.length === MAX_NAMED_FAULTS) break;
     if (!names.includes(name)) {
       const nearest = nearestName(name, names);
       const known = names.length > 0 ? `known are ${names.join(', ')}` : 'this operation has none';
       const advice = nearest === undefined ? known : `did you mean '${nearest}'?`;
-      faults.push(`unknown query parameter '${name}'; ${advice}`);
-    } else if (Array.isArray(query[name])) {
+      const message = `unknown query parameter '${name}'; ${advice}`;
+      faults.push({ property: name, rule: 'additionalProperties', message });
+    } else if (Array.isArray(query[name]) && !properties.some((each) => each.name === name && each.isArray)) {
       faults.push(givenTwice(name));
     }
   }
-  if (faults.length > 0) throw new ApiError(INVALID_PARAMETER, faults.join('; '));
+  if (faults.length > 0) throw faultyInput(INVALID_PARAMETER, faults);
 }
 
-function givenTwice(name: string): string {
-  return `query parameter '${name}' must be given only once`;
+function givenTwice(name: string): Fault {
+  return { property: name, rule: 'type', message: `query parameter '${name}' must be given only once` };
+}
+
+/** A query in which a parameter that is declared as an array, and was given once, is an array of one text. */
+function withArrays(query: Fields, arrays: readonly string[]): Fields {
+  const copy = { ...query };
+  for (const name of arrays) if (typeof copy[name] === 'string') copy[name] = [copy[name]];
+  return copy;
 }
 
 @Injectable()

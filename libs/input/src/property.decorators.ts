@@ -1,6 +1,6 @@
 import { Param } from '@nestjs/common';
-import { ApiParam } from '@nestjs/swagger';
-import { ApiError, type ErrorDefinition, UNSTORABLE } from '#errors';
+import { ApiParam, type ApiPropertyOptions } from '@nestjs/swagger';
+import { ApiError, type ErrorDefinition, FailsWith, UNSTORABLE } from '#errors';
 import {
   countCharacters,
   hasOwnNumerals,
@@ -12,7 +12,7 @@ import {
   parseInt64,
   toInt64,
 } from '#json';
-import { checkedProperty, type Described, type Rule } from './input-class.js';
+import { checkedProperty, type Described, OF_ITEM, type Rule } from './input-class.js';
 
 /*
  * Decorators for the properties of input classes. Each one is the runtime rule, its error clause and its schema in the
@@ -35,8 +35,24 @@ const NOT_QUOTED = ', sent as a JSON number, not a string';
 const INT64: Rule = {
   expected: `an integer between ${INT64_MIN} and ${INT64_MAX}`,
   schema: { type: 'integer', format: 'int64' },
-  isValid: isInt64,
+  refusing: (value) => (isInt64(value) ? undefined : isInteger(value) ? 'format' : 'type'),
 };
+
+/**
+ * With `isArray` the property is an array, of which each item must fit the other options. In a query, the parameter may be
+ * repeated: `?tag=a&tag=b`.
+ */
+type OneOrArray =
+  | { isArray?: false }
+  | {
+      isArray: true;
+      /** Most items. */
+      maxItems: number;
+      /** Fewest items; 0 by default. */
+      minItems?: number;
+      /** Whether two items must not be equal; false by default. */
+      uniqueItems?: boolean;
+    };
 
 interface TextLimits {
   minLength: number;
@@ -54,9 +70,11 @@ interface IntegerLimits {
 
 interface EnumValues {
   enum: readonly string[];
-  /** Name of the schema that all properties of this enumeration share, and what that schema says of itself. */
+  /** Name of the schema that all properties of this enumeration share, except arrays, and what that schema says of itself. */
   enumName: string;
   enumSchema: { description: string };
+  /** The values that the document marks as deprecated. They are still valid. */
+  deprecatedValues?: readonly string[];
 }
 
 /**
@@ -64,45 +82,35 @@ interface EnumValues {
  *
  * @example `@TextProperty({ description: 'Its colour.', minLength: 1, maxLength: 40, example: 'red' }) colour: string;`
  */
-export function TextProperty(options: Described & TextLimits & { default?: string }): PropertyDecorator {
+export function TextProperty(
+  options: Described & TextLimits & OneOrArray & { default?: string | readonly string[] },
+): PropertyDecorator {
   const { minLength, maxLength, notBlank = false, ...described } = options;
-  return checkedProperty(described, {
+  return valueOrArray(described, {
     expected:
       `a string of ${minLength} to ${maxLength} characters` +
       `${notBlank ? ', not blank,' : ''} without NUL or unpaired surrogates`,
     schema: { type: 'string', minLength, maxLength, pattern: notBlank ? NOT_BLANK : WITHOUT_NULL },
-    isValid: (value) =>
-      typeof value === 'string' &&
+    refusing: (value) => {
+      if (typeof value !== 'string') return 'type';
       // A string has at most two UTF-16 units a character, so longer ones need no counting.
-      value.length <= 2 * maxLength &&
-      (value.length <= maxLength || countCharacters(value) <= maxLength) &&
-      countCharacters(value) >= minLength &&
-      (!notBlank || /\S/u.test(value)) &&
-      !UNSTORABLE.test(value),
+      if (value.length > 2 * maxLength || (value.length > maxLength && countCharacters(value) > maxLength))
+        return 'maxLength';
+      if (countCharacters(value) < minLength) return 'minLength';
+      return (notBlank && !/\S/u.test(value)) || UNSTORABLE.test(value) ? 'pattern' : undefined;
+    },
   });
 }
 
 /**
- * A JSON integer in the range of int64; the handler gets an exact bigint. With `isArray`, an array of them.
+ * A JSON integer in the range of int64; the handler gets an exact bigint.
  *
  * @example `@Int64Property({ description: 'Its identifier.', example: 1 }) id: bigint;`
  */
 export function Int64Property(
-  described: Described & { default?: number; isArray?: boolean; maxItems?: number },
+  options: Described & OneOrArray & { default?: number | readonly number[] },
 ): PropertyDecorator {
-  const { isArray = false, maxItems = Infinity } = described;
-  if (!isArray) return checkedProperty(described, { ...INT64, forStrings: NOT_QUOTED, convert: int64Of });
-  const most = maxItems === Infinity ? '' : `at most ${maxItems} `;
-  return checkedProperty(described, {
-    expected: `an array of ${most}integers between ${INT64_MIN} and ${INT64_MAX}, sent as JSON numbers`,
-    schema: INT64.schema,
-    isValid: (value) => Array.isArray(value) && value.length <= maxItems && value.every(isInt64),
-    convert: (value, holder, name) => {
-      if (!Array.isArray(value)) return value;
-      const origin = originOf(value, (holder as Record<string, unknown>)[name]);
-      return value.map((item: unknown, index) => int64Of(item, origin, index));
-    },
-  });
+  return valueOrArray(options, { ...INT64, forStrings: NOT_QUOTED, convert: int64Of });
 }
 
 /**
@@ -110,13 +118,17 @@ export function Int64Property(
  *
  * @example `@IntegerProperty({ description: 'How many.', minimum: 1, maximum: 99, example: 2 }) quantity: number;`
  */
-export function IntegerProperty(options: Described & IntegerLimits & { default?: number }): PropertyDecorator {
+export function IntegerProperty(
+  options: Described & IntegerLimits & OneOrArray & { default?: number | readonly number[] },
+): PropertyDecorator {
   const { minimum, maximum, ...described } = options;
-  const convert = (value: unknown, holder: object, name: string): unknown => {
+  const convert: Rule['convert'] = (value, holder, name) => {
     const numeral = numeralOfValue(value, holder, name);
-    return numeral === undefined ? value : Number(int64OfNumeral(numeral) ?? NaN);
+    if (numeral === undefined) return value;
+    const exact = int64OfNumeral(numeral);
+    return exact === undefined ? inexact(value) : Number(exact);
   };
-  return checkedProperty(described, { ...integerWithin(minimum, maximum), forStrings: NOT_QUOTED, convert });
+  return valueOrArray(described, { ...integerWithin(minimum, maximum), forStrings: NOT_QUOTED, convert });
 }
 
 /**
@@ -129,7 +141,7 @@ export function BooleanProperty(options: Described & { default?: boolean }): Pro
     expected: 'true or false',
     forStrings: ', not a string',
     schema: { type: 'boolean' },
-    isValid: (value) => typeof value === 'boolean',
+    refusing: (value) => (typeof value === 'boolean' ? undefined : 'type'),
   });
 }
 
@@ -138,12 +150,23 @@ export function BooleanProperty(options: Described & { default?: boolean }): Pro
  *
  * @example `@EnumProperty({ description: 'Its size.', enum: SIZES, enumName: 'Size', enumSchema }) size: string;`
  */
-export function EnumProperty(options: Described & EnumValues & { default?: string }): PropertyDecorator {
-  const { enum: values, ...described } = options;
-  return checkedProperty(described, {
+export function EnumProperty(
+  options: Described & EnumValues & OneOrArray & { default?: string | readonly string[] },
+): PropertyDecorator {
+  const { enum: values, enumName, enumSchema, deprecatedValues = [], ...described } = options;
+  // JSON Schema has no keyword that deprecates a value, but schemas of single values may be deprecated.
+  const oneOf = values.map((value) => ({
+    const: value,
+    ...(deprecatedValues.includes(value) && { deprecated: true }),
+  }));
+  const about = { ...enumSchema, ...(deprecatedValues.length > 0 && { oneOf }) };
+  return valueOrArray(described, {
     expected: `one of ${values.join(', ')}`,
-    schema: { enum: [...values] },
-    isValid: (value) => typeof value === 'string' && values.includes(value),
+    // @nestjs/swagger drops the limits of an array of a named enumeration in a query.
+    schema: options.isArray
+      ? { type: 'string', enum: [...values], ...about }
+      : { enum: [...values], enumName, enumSchema: about },
+    refusing: (value) => (typeof value === 'string' && values.includes(value) ? undefined : 'enum'),
   });
 }
 
@@ -152,9 +175,9 @@ export function EnumProperty(options: Described & EnumValues & { default?: strin
  *
  * @example `@Int64Parameter({ description: 'Only orders of this customer.', required: false }) customerId?: bigint;`
  */
-export function Int64Parameter(described: Described): PropertyDecorator {
+export function Int64Parameter(described: Described & OneOrArray): PropertyDecorator {
   const convert = (value: unknown): unknown => (typeof value === 'string' ? (parseInt64(value) ?? value) : value);
-  return checkedProperty(described, { ...INT64, convert });
+  return valueOrArray(described, { ...INT64, convert });
 }
 
 /**
@@ -162,11 +185,13 @@ export function Int64Parameter(described: Described): PropertyDecorator {
  *
  * @example `@IntegerParameter({ description: 'Age in days.', minimum: 1, maximum: 90, default: 7 }) days = 7;`
  */
-export function IntegerParameter(options: Described & IntegerLimits & { default?: number }): PropertyDecorator {
+export function IntegerParameter(
+  options: Described & IntegerLimits & OneOrArray & { default?: number | readonly number[] },
+): PropertyDecorator {
   const { minimum, maximum, ...described } = options;
   const convert = (value: unknown): unknown =>
     typeof value === 'string' && /^(0|[1-9][0-9]{0,14})$/.test(value) ? Number(value) : value;
-  return checkedProperty(described, { ...integerWithin(minimum, maximum), convert });
+  return valueOrArray(described, { ...integerWithin(minimum, maximum), convert });
 }
 
 /**
@@ -182,22 +207,23 @@ export function OpaqueParameter(
   return checkedProperty(described, {
     expected: 'a string without NUL or unpaired surrogates',
     schema: { type: 'string' },
-    isValid: (value) => typeof value === 'string' && (anyText || !UNSTORABLE.test(value)),
+    refusing: (value) =>
+      typeof value !== 'string' ? 'type' : anyText || !UNSTORABLE.test(value) ? undefined : 'pattern',
   });
 }
 
 /**
  * A parameter of a handler: an id in the path, a decimal int64 without plus sign and leading zeros. The handler gets an
- * exact bigint. No resource has another id, so any other text gets the error of an unknown id.
+ * exact bigint. No resource has another id, so any other text gets the error of an unknown id, which the document lists.
  *
  * @example getOrder(@PathId('orderId', ORDER_NOT_FOUND, { description: 'Its identifier.', example: 1 }) id: bigint)
  * @param name its name in the route
- * @param notFound the error of an unknown id; name it in `@FailsWith` too
+ * @param notFound the error of an unknown id
  */
 export function PathId(
   name: string,
   notFound: ErrorDefinition,
-  { description, example }: Pick<Described, 'description' | 'example'>,
+  { description, example, deprecated }: Pick<Described, 'description' | 'example' | 'deprecated'>,
 ): ParameterDecorator {
   const transform = (text: string): bigint => {
     const id = parseInt64(text);
@@ -207,18 +233,56 @@ export function PathId(
   return (prototype, key, index) => {
     Param(name, { transform })(prototype, key, index);
     const handler = Object.getOwnPropertyDescriptor(prototype, key as string) as PropertyDescriptor;
-    ApiParam({ name, description, schema: { type: 'integer', format: 'int64', example } })(
-      prototype,
-      key as string,
-      handler,
-    );
+    const schema = { type: 'integer', format: 'int64', example };
+    ApiParam({ name, description, ...(deprecated && { deprecated }), schema })(prototype, key as string, handler);
+    FailsWith(notFound)(prototype, key as string, handler);
   };
+}
+
+/** The rule of one value, or of an array of such values. */
+function valueOrArray(
+  options: Described & OneOrArray & Pick<ApiPropertyOptions, 'default'>,
+  item: Rule,
+): PropertyDecorator {
+  if (!options.isArray) return checkedProperty(options, item);
+  const { minItems = 0, maxItems, uniqueItems = false, ...described } = options;
+  const limits = { ...(minItems > 0 && { minItems }), maxItems, ...(uniqueItems && { uniqueItems }) };
+  // The schema says that it is one.
+  const property = { ...described, isArray: false };
+  return checkedProperty(property, {
+    expected: `an array of ${minItems} to ${maxItems} items${uniqueItems ? ', all of them different' : ''}`,
+    schema: { type: 'array', items: item.schema, ...limits },
+    items: item,
+    refusing: (value) => {
+      if (!Array.isArray(value)) return 'type';
+      if (value.length > maxItems) return 'maxItems';
+      if (value.length < minItems) return 'minItems';
+      if (value.some((each) => item.refusing(each) !== undefined)) return OF_ITEM;
+      return uniqueItems && new Set(value).size < value.length ? 'uniqueItems' : undefined;
+    },
+    convert: (value, holder, name) => {
+      const { convert } = item;
+      // No item of a longer array is looked at.
+      if (!Array.isArray(value) || value.length > maxItems || convert === undefined) return value;
+      const origin = originOf(value, (holder as Record<string | number, unknown>)[name]);
+      return value.map((each: unknown, index) => convert(each, origin, index));
+    },
+  });
+}
+
+function isInteger(value: unknown): boolean {
+  return typeof value === 'bigint' || Number.isInteger(value);
 }
 
 /** The exact value of a member that is an integer; NaN for a number that is none, although its double is. */
 function int64Of(value: unknown, holder: object, key: string | number): unknown {
   const numeral = numeralOfValue(value, holder, key);
-  return numeral === undefined ? (toInt64(value) ?? value) : (int64OfNumeral(numeral) ?? NaN);
+  return numeral === undefined ? (toInt64(value) ?? value) : (int64OfNumeral(numeral) ?? inexact(value));
+}
+
+/** What stands for a number whose source text is no int64. */
+function inexact(value: unknown): unknown {
+  return Number.isSafeInteger(value) ? NaN : value;
 }
 
 /**
@@ -241,6 +305,10 @@ function integerWithin(minimum: number, maximum: number): Rule {
   return {
     expected: `an integer between ${minimum} and ${maximum}`,
     schema: { type: 'integer', format: isInt32 ? 'int32' : 'int64', minimum, maximum },
-    isValid: (value) => Number.isSafeInteger(value) && (value as number) >= minimum && (value as number) <= maximum,
+    refusing: (value) => {
+      if (!Number.isInteger(value)) return 'type';
+      if ((value as number) < minimum) return 'minimum';
+      return (value as number) > maximum ? 'maximum' : undefined;
+    },
   };
 }

@@ -34,6 +34,31 @@ const ERROR: SchemaObject = {
   },
 };
 
+const FAULT: SchemaObject = {
+  type: 'object',
+  description: 'One fault of the input of a request.',
+  required: ['property', 'rule', 'message'],
+  properties: {
+    property: {
+      type: 'string',
+      description: 'The names of members and indexes of arrays that lead to the value; empty for the whole input.',
+      examples: ['lines.0.quantity'],
+    },
+    rule: {
+      type: 'string',
+      description:
+        'The rule that the value breaks: a keyword of JSON Schema such as `required` or `maxLength`, `storable`, or a name of class-validator.',
+      examples: ['maximum'],
+    },
+    message: {
+      type: 'string',
+      description: 'Human-readable description. Meant for people, and may change: do not parse it.',
+      examples: ['lines.0.quantity must be an integer between 1 and 99'],
+    },
+    context: { description: 'What the rule says besides.' },
+  },
+};
+
 /**
  * The components of the document: schemas, responses, header fields, examples and the security scheme. Components without a
  * reference are left out.
@@ -59,7 +84,7 @@ export function describeComponents(
   const text = JSON.stringify([paths, schemas, responses]);
   const scopes = defaultScopes.map((scope) => `\`${scope}\``).join(' and ');
   return {
-    schemas: referredTo('schemas', { ...schemas, Error: ERROR }, text),
+    schemas: referredTo('schemas', { ...schemas, Error: ERROR, ErrorFault: FAULT }, text),
     responses,
     headers: referredTo('headers', Object.fromEntries(headers), text),
     examples: referredTo('examples', Object.fromEntries(examples), text),

@@ -5,6 +5,7 @@ import type {
   ReferenceObject,
   ResponseObject,
   ResponsesObject,
+  SchemaObject,
 } from '@nestjs/swagger';
 import { STATUS_CODES } from 'node:http';
 import {
@@ -53,6 +54,13 @@ const OTHER_ERRORS = errorCatalogue().filter(
     [ROUTE_NOT_FOUND, CLIENT_ERROR, SERVER_ERROR, ...GENERAL_ERRORS.values()].includes(error) &&
     ![BODY_TOO_LARGE, UNSUPPORTED_MEDIA_TYPE, RATE_LIMITED, UNAVAILABLE].includes(error),
 );
+
+/** The `details` of handlers with `@FaultDetails()`. */
+const FAULTS: SchemaObject = {
+  type: 'array',
+  description: 'The faults of the input, if the error is about them.',
+  items: { $ref: '#/components/schemas/ErrorFault' },
+};
 
 /** An error response that several operations share, by its name in the document's components. */
 interface SharedResponse {
@@ -112,14 +120,19 @@ export function describeResponses(method: string, operation: OperationObject, tr
   return { ...described, default: referenceTo(SHARED_RESPONSES.default) };
 }
 
-/** The responses that decorators declare, by status. @nestjs/swagger omits the success when an error is declared. */
+/**
+ * The responses that decorators declare, by status. Without one of a success, `default` or `2XX` is that of the operation's status:
+ * `@ApiDefaultResponse`, and `@ApiResponse` without a status. @nestjs/swagger omits the success when an error is declared.
+ */
 function declaredResponses({ responses }: OperationObject, traits: Traits): Map<number, ResponseObject> {
-  const declared = Object.entries(responses as Record<string, ResponseObject>)
-    // Ranges such as 4XX and `default` are left out: the platform describes every error.
+  const declared = responses as Record<string, ResponseObject>;
+  const { default: others, '2XX': successes = others ?? { description: '' } } = declared;
+  const known = Object.entries(declared)
+    // The platform describes every error, so other ranges are left out.
     .filter(([key]) => /^\d+$/.test(key))
     .map(([key, response]): [number, ResponseObject] => [Number(key), response]);
-  const hasSuccess = declared.some(([status]) => status < 400);
-  return new Map(hasSuccess ? declared : [...declared, [traits.status, { description: '' }]]);
+  const hasSuccess = known.some(([status]) => status < 400);
+  return new Map(hasSuccess ? known : [...known, [traits.status, successes]]);
 }
 
 function describeSuccess(
@@ -186,7 +199,8 @@ function describeErrors(
   declared?: ResponseObject,
   added: DocumentedPart['headers'] = {},
 ): ResponseObject | ReferenceObject {
-  const details = declared?.content?.['application/json']?.schema;
+  const faults = status === 400 && traits?.sendsFaults ? FAULTS : undefined;
+  const details = declared?.content?.['application/json']?.schema ?? faults;
   const shared = SHARED_RESPONSES[status as number];
   const isShared =
     shared?.failures.length === failures.length && failures.every((one) => shared.failures.includes(one));

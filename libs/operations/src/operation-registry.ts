@@ -5,6 +5,7 @@ import { StartupError } from '#runtime';
 import { Config } from '#settings';
 import { PUBLIC_METADATA, REQUIRED_SCOPES_METADATA } from './access.decorators.js';
 import { type Announcement, announcementOf, type DeprecationConfig } from './deprecation.js';
+import { FAULT_DETAILS_METADATA } from './fault-details.js';
 import { operationIdOf } from './operation-ids.internals.js';
 import { type Route, routeOf } from './routes.internals.js';
 
@@ -27,6 +28,8 @@ export interface Operation extends Announcement {
   readonly isIdempotent: boolean;
   /** The status of a success. */
   readonly status: number;
+  /** Whether the faults of an input are sent (`@FaultDetails()`). */
+  readonly sendsFaults: boolean;
   /** The errors of `@FailsWith`. */
   readonly failures: readonly ErrorDefinition[];
 }
@@ -120,6 +123,7 @@ export class OperationRegistry {
       isStream,
       isIdempotent,
       status: status ?? (method === RequestMethod.POST ? HttpStatus.CREATED : HttpStatus.OK),
+      sendsFaults: either<boolean>(FAULT_DETAILS_METADATA) ?? false,
       failures: either<ErrorDefinition[]>(FAILURES_METADATA) ?? [],
       ...announcementOf(handler, name, this.config),
     };

@@ -90,8 +90,9 @@ export class Replies {
       for (const [name, value] of Object.entries(body.error.headers)) response.setHeader(name, value);
       response.setHeader('Content-Type', 'application/json');
       response.setHeader('Cache-Control', 'no-store');
-      response.req.context.errorBody = body;
-      this.end(response, jsonTextOf(body, false).text);
+      const { context } = response.req;
+      context.errorBody = body;
+      this.end(response, jsonTextOf(context.sendsFaults ? body.withFaults() : body, false).text);
       return;
     }
     if (!response.hasHeader('content-type')) response.setHeader('Content-Type', 'application/json');

@@ -47,6 +47,8 @@ export class RequestContext {
    * too. Undefined when no route matched.
    */
   operation: string | undefined;
+  /** @internal Whether an Error body has the faults of the input. Set together with `operation`. */
+  sendsFaults = false;
   /** The name of the client. Set by ApiKeyGuard; undefined on public routes and before the client is known. */
   client: string | undefined;
   /** The id of the client, set together with `client`. */

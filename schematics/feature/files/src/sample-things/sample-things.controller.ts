@@ -1,16 +1,6 @@
 import { Body, Controller, Delete, Get, HttpCode, Post, Query } from '@nestjs/common';
 import { ApiNoContentResponse, ApiOkResponse, ApiOperation } from '@nestjs/swagger';
-import {
-  Created,
-  FailsWith,
-  type IdempotencyKey,
-  Idempotent,
-  type Page,
-  Paged,
-  PathId,
-  RequireScopes,
-  Tag,
-} from '#platform';
+import { Created, type IdempotencyKey, Idempotent, type Page, Paged, PathId, RequireScopes, Tag } from '#platform';
 import { ID, ListSampleThingsQuery, NewSampleThing, SampleThing } from './sample-thing.dto.js';
 import { SAMPLE_THING_NOT_FOUND, SampleThingsService } from './sample-things.service.js';
 
@@ -42,7 +32,6 @@ export class SampleThingsController {
   @RequireScopes('sample-things:read')
   @ApiOperation({ summary: 'Get one sample thing', description: 'One sample thing by its identifier.' })
   @ApiOkResponse({ type: SampleThing, description: 'The sample thing.' })
-  @FailsWith(SAMPLE_THING_NOT_FOUND)
   getSampleThing(@PathId('sampleThingId', SAMPLE_THING_NOT_FOUND, ID) id: bigint): Promise<SampleThing> {
     return this.sampleThings.get(id);
   }
@@ -52,7 +41,6 @@ export class SampleThingsController {
   @RequireScopes('sample-things:write')
   @ApiOperation({ summary: 'Delete one sample thing', description: 'Deletes one sample thing by its identifier.' })
   @ApiNoContentResponse({ description: 'The sample thing is deleted.' })
-  @FailsWith(SAMPLE_THING_NOT_FOUND)
   deleteSampleThing(@PathId('sampleThingId', SAMPLE_THING_NOT_FOUND, ID) id: bigint): Promise<void> {
     return this.sampleThings.delete(id);
   }

@@ -1,0 +1,303 @@
+import { applyDecorators, Body, Controller, Get, HttpCode, Module, Post, Query, SetMetadata } from '@nestjs/common';
+import { ApiConflictResponse, ApiDefaultResponse, ApiOkResponse, ApiProperty, ApiResponse } from '@nestjs/swagger';
+import { IsOptional, IsString } from 'class-validator';
+import {
+  defineError,
+  EnumProperty,
+  FailsWith,
+  Int64Parameter,
+  Int64Property,
+  IntegerParameter,
+  IntegerProperty,
+  OpaqueParameter,
+  PathId,
+  Public,
+  TextProperty,
+} from '#platform';
+import { createTestApp, type TestApp } from '../support/app.js';
+
+/* Lists, deprecated members and parameters, and ids in paths: the rules of handlers of modules, and their document. */
+
+const SIZE = {
+  enum: ['small', 'large', 'huge'],
+  enumName: 'ToySize',
+  enumSchema: { description: 'A size.' },
+  deprecatedValues: ['huge'],
+};
+const COLOUR = { enum: ['red', 'blue'], enumName: 'ToyPaint', enumSchema: { description: 'A colour.' } };
+const list = { description: 'A list.', required: false, isArray: true, maxItems: 2 } as const;
+
+class Toy {
+  @TextProperty({ ...list, minItems: 1, uniqueItems: true, minLength: 1, maxLength: 5, example: ['new'] })
+  tags?: string[];
+
+  @Int64Property(list)
+  ids?: bigint[];
+
+  @IntegerProperty({ ...list, minimum: 0, maximum: 9 })
+  counts?: number[];
+
+  @EnumProperty({ ...list, ...COLOUR })
+  colours?: string[];
+
+  @EnumProperty({ description: 'The size.', required: false, ...SIZE })
+  size?: string;
+
+  @EnumProperty({ description: 'The colour.', required: false, ...COLOUR })
+  colour?: string;
+
+  @TextProperty({ description: 'Old.', required: false, deprecated: true, minLength: 0, maxLength: 9 })
+  note?: string;
+
+  @ApiProperty({ description: 'Older.', required: false, deprecated: true })
+  remark?: string;
+}
+
+class ToysQuery {
+  @TextProperty({ ...list, minLength: 1, maxLength: 5 })
+  tag?: string[];
+
+  @EnumProperty({ ...list, ...COLOUR })
+  colour?: string[];
+
+  @Int64Parameter(list)
+  id?: bigint[];
+
+  @IntegerParameter({ ...list, minimum: 0, maximum: 9 })
+  count?: number[];
+
+  @OpaqueParameter({ description: 'Old.', required: false, deprecated: true })
+  word?: string;
+
+  @EnumProperty({ description: 'The size.', required: false, deprecated: true, ...SIZE })
+  size?: string;
+}
+
+/** A class that goes through class-validator. */
+class MixedQuery extends ToysQuery {
+  @IsOptional()
+  @IsString()
+  more?: string;
+}
+
+/** A class that tells @nestjs/swagger its members, as those of createZodDto do. */
+class SelfDescribed {
+  static _OPENAPI_METADATA_FACTORY(): object {
+    return { name: { type: 'string', required: true, maxLength: 9 } };
+  }
+}
+
+const TOY_NOT_FOUND = defineError('test_toy_not_found', 404, 'No toy has this id.');
+const SHOP_NOT_FOUND = defineError('test_shop_not_found', 404, 'No shop has this id.');
+const PATH = { description: 'The toy.', example: 7 };
+
+@Public()
+abstract class TestListsController {
+  @Get('of/:toyId')
+  @ApiOkResponse({ type: Toy })
+  getOne(@PathId('toyId', TOY_NOT_FOUND, PATH) id: bigint): unknown {
+    return { id };
+  }
+}
+
+@Public()
+@Controller('test-lists')
+class TestToysController extends TestListsController {
+  @Post()
+  @HttpCode(200)
+  addToy(@Body() toy: Toy): unknown {
+    return { ...toy };
+  }
+
+  @Get()
+  listToys(@Query() query: ToysQuery): unknown {
+    return { ...query };
+  }
+
+  @Get('mixed')
+  listMixed(@Query() query: MixedQuery): unknown {
+    return { ...query };
+  }
+
+  // nestjs-zod composes its @ZodResponse so, of a class that describes itself.
+  @Get('zod')
+  @applyDecorators(
+    SetMetadata('serializer', SelfDescribed),
+    ApiResponse({ description: 'A toy.', type: SelfDescribed }),
+  )
+  getZod(): void {}
+
+  @Post('default')
+  @ApiDefaultResponse({ type: Toy })
+  @ApiConflictResponse({ description: 'Taken.' })
+  addDefault(): void {}
+
+  @Get('range')
+  @ApiResponse({ status: '2XX', type: Toy })
+  @ApiDefaultResponse({ type: String })
+  getRange(): void {}
+
+  @Get('declared')
+  @ApiOkResponse({ type: Toy })
+  @ApiDefaultResponse({ type: String })
+  getDeclared(): void {}
+
+  @Get('in/:shopId/:toyId')
+  @FailsWith(TOY_NOT_FOUND)
+  getToy(
+    @PathId('shopId', SHOP_NOT_FOUND, { ...PATH, deprecated: true }) _shopId: bigint,
+    @PathId('toyId', TOY_NOT_FOUND, PATH) _toyId: bigint,
+  ): void {}
+}
+
+@Module({ controllers: [TestToysController] })
+class ToysModule {}
+
+interface Described {
+  readonly parameters: readonly { readonly name: string }[];
+  readonly responses: object;
+}
+
+let app: TestApp;
+let document: {
+  paths: Record<string, { get: Described; post: Described }>;
+  components: { schemas: Record<string, { properties: object }> };
+};
+beforeAll(async () => {
+  app = await createTestApp({ features: [ToysModule] });
+  document = (await app.client.get('/openapi.json')).json as typeof document;
+});
+afterAll(() => app.close());
+
+test('200: the items of a list in a body arrive exactly', async () => {
+  const toy = '{"tags":["a","b"],"ids":[9007199254740993,-1],"counts":[1,9],"colours":["red","red"],"size":"huge"}';
+  const { status, text } = await app.client.post('/v1/test-lists', toy);
+  expect([status, text]).toEqual([200, toy]);
+});
+
+test.each([
+  [{ tags: 'a' }, 'tags must be an array of 1 to 2 items, all of them different'],
+  [{ tags: [] }, 'tags must be an array of 1 to 2 items, all of them different'],
+  [{ tags: ['a', 'a'] }, 'tags must be an array of 1 to 2 items, all of them different'],
+  [{ tags: { 0: 'a' } }, 'tags must be an array of 1 to 2 items, all of them different'],
+  [{ tags: ['a', 7] }, 'tags.1 must be a string of 1 to 5 characters without NUL or unpaired surrogates'],
+  [{ ids: [1, 2, 3] }, 'ids must be an array of 0 to 2 items'],
+  [{ ids: [1, 1.5] }, 'ids.1 must be an integer between -9223372036854775808 and 9223372036854775807'],
+  [{ counts: ['1'] }, 'counts.0 must be an integer between 0 and 9, sent as a JSON number, not a string'],
+  [{ counts: [null] }, 'counts.0 must be an integer between 0 and 9'],
+  [{ colours: ['red', 'green'] }, 'colours.1 must be one of red, blue'],
+  [{ colours: null }, 'colours must be an array of 0 to 2 items'],
+])('400: the list %j', async (body, message) => {
+  const { json } = await app.client.post('/v1/test-lists', body);
+  expect(json).toEqual({ code: 'validation_failed', message, status: 400 });
+});
+
+describe.each(['', '/mixed'])('a parameter of a query that is a list%s', (path) => {
+  test.each([
+    ['tag=a', '{"tag":["a"]}'],
+    ['tag=a&tag=b', '{"tag":["a","b"]}'],
+    ['id=9007199254740993&count=1&count=2&colour=red', '{"colour":["red"],"id":[9007199254740993],"count":[1,2]}'],
+  ])('200: %s', async (query, text) => {
+    const answer = await app.client.get(`/v1/test-lists${path}?${query}`);
+    expect([answer.status, JSON.parse(answer.text.replace(/\d{16}/, '"$&"'))]).toEqual([
+      200,
+      JSON.parse(text.replace(/\d{16}/, '"$&"')),
+    ]);
+  });
+
+  test.each([
+    ['tag=a&tag=b&tag=c', 'tag must be an array of 0 to 2 items'],
+    ['id=1&id=x', 'id.1 must be an integer between -9223372036854775808 and 9223372036854775807'],
+    ['colour=green', 'colour.0 must be one of red, blue'],
+  ])('400: %s', async (query, message) => {
+    const { json } = await app.client.get(`/v1/test-lists${path}?${query}`);
+    expect(json).toEqual({ code: 'invalid_parameter', message, status: 400 });
+  });
+});
+
+test('the document describes lists with the limits of their items', () => {
+  expect(document.components.schemas['Toy']?.properties).toMatchObject({
+    tags: {
+      ...{ type: 'array', minItems: 1, maxItems: 2, uniqueItems: true, description: 'A list.', examples: [['new']] },
+      items: { type: 'string', minLength: 1, maxLength: 5 },
+    },
+    ids: { type: 'array', maxItems: 2, items: { type: 'integer', format: 'int64' } },
+    counts: { type: 'array', maxItems: 2, items: { type: 'integer', format: 'int32', minimum: 0, maximum: 9 } },
+    colours: { type: 'array', maxItems: 2, items: { type: 'string', enum: COLOUR.enum, description: 'A colour.' } },
+  });
+  const { parameters } = document.paths['/test-lists']?.get as Described;
+  expect(parameters).toEqual([
+    {
+      ...{ name: 'tag', in: 'query', required: false, description: 'A list.' },
+      schema: {
+        type: 'array',
+        maxItems: 2,
+        items: { type: 'string', minLength: 1, maxLength: 5, pattern: '^[^\\x00]*$' },
+      },
+    },
+    {
+      ...{ name: 'colour', in: 'query', required: false, description: 'A list.' },
+      schema: { type: 'array', maxItems: 2, items: { type: 'string', enum: COLOUR.enum, description: 'A colour.' } },
+    },
+    {
+      ...{ name: 'id', in: 'query', required: false, description: 'A list.' },
+      schema: { type: 'array', maxItems: 2, items: { type: 'integer', format: 'int64' } },
+    },
+    {
+      ...{ name: 'count', in: 'query', required: false, description: 'A list.' },
+      schema: { type: 'array', maxItems: 2, items: { type: 'integer', format: 'int32', minimum: 0, maximum: 9 } },
+    },
+    { name: 'word', in: 'query', required: false, description: 'Old.', deprecated: true, schema: { type: 'string' } },
+    {
+      ...{ name: 'size', in: 'query', required: false, description: 'The size.', deprecated: true },
+      schema: { $ref: '#/components/schemas/ToySize' },
+    },
+  ]);
+});
+
+test('the document marks members, parameters and values that are deprecated', () => {
+  const { schemas } = document.components;
+  expect(schemas['Toy']?.properties).toMatchObject({ note: { deprecated: true }, remark: { deprecated: true } });
+  expect(schemas['ToySize']).toEqual({
+    type: 'string',
+    enum: SIZE.enum,
+    description: 'A size.',
+    oneOf: [{ const: 'small' }, { const: 'large' }, { const: 'huge', deprecated: true }],
+  });
+  expect(schemas['ToyPaint']).toEqual({ type: 'string', enum: COLOUR.enum, description: 'A colour.' });
+  const { parameters } = document.paths['/test-lists/in/{shopId}/{toyId}']?.get as Described;
+  expect(parameters.map((each) => [each.name, 'deprecated' in each])).toEqual([
+    ['shopId', true],
+    ['toyId', false],
+  ]);
+});
+
+test.each([
+  ['zod', 'get', 200, 'SelfDescribed'],
+  ['default', 'post', 201, 'Toy'],
+  ['range', 'get', 200, 'Toy'],
+  ['declared', 'get', 200, 'Toy'],
+] as const)('the document keeps the schema of success: %s', (path, method, status, name) => {
+  const { responses } = document.paths[`/test-lists/${path}`]?.[method] as Described;
+  const schema = { $ref: `#/components/schemas/${name}` };
+  expect(responses).toMatchObject({
+    [status]: { headers: { 'X-Request-Id': {} }, content: { 'application/json': { schema } } },
+    default: { $ref: '#/components/responses/OtherError' },
+  });
+  expect(Object.keys(responses).filter((key) => Number(key) < 300)).toEqual([String(status)]);
+  expect(document.components.schemas[name]?.properties).toBeDefined();
+});
+
+test('@PathId documents its error, once, also at an inherited handler', async () => {
+  const of = (path: string): object => document.paths[path]?.get.responses ?? {};
+  expect(of('/test-lists/of/{toyId}')).toMatchObject({
+    404: { description: '`test_toy_not_found`: No toy has this id.' },
+  });
+  const { description } = (of('/test-lists/in/{shopId}/{toyId}') as Record<number, { description: string }>)[404] ?? {};
+  expect(description?.split('\n')).toEqual([
+    'Not Found.',
+    '- `test_toy_not_found`: No toy has this id.',
+    '- `test_shop_not_found`: No shop has this id.',
+  ]);
+  expect((await app.client.get('/v1/test-lists/of/x')).json).toMatchObject({ code: 'test_toy_not_found' });
+});
