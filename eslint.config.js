@@ -22,7 +22,7 @@ export const LIBRARIES = {
   'api-keys': ['errors', 'http', 'operations', 'postgres', 'runtime', 'settings'],
   idempotency: ['errors', 'http', 'json', 'operations', 'postgres', 'runtime'],
   observability: ['errors', 'http', 'operations', 'postgres', 'runtime', 'settings'],
-  openapi: ['errors', 'idempotency', 'operations', 'settings'],
+  openapi: ['errors', 'idempotency', 'operations', 'runtime', 'settings'],
   entities: ['errors', 'idempotency', 'input', 'json', 'nest-speed', 'postgres', 'runtime', 'settings'],
   service: [
     'api-keys',

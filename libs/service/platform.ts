@@ -47,8 +47,8 @@ export { ApiError, defineError, FailsWith, type Fault, INVALID_CURSOR, PRECONDIT
 // The OpenAPI document.
 export { Tag } from '#openapi';
 
-// API keys, for modules that manage them; and other ways to say who calls.
-export { ApiKeyRequestError, ApiKeysService, Authenticator, type Caller } from '#api-keys';
+// Who calls, and other ways than API keys to say so. API keys, for modules that manage them.
+export { ApiKeyRequestError, ApiKeysService, Authenticator, type Caller, CurrentCaller } from '#api-keys';
 
 // Services and repositories.
 export { Config } from '#settings';

@@ -20,7 +20,7 @@ export interface TestAppOptions extends StartOptions, Additions {
 
 /** What a test adds to the application's module, and to its definition. */
 export interface Additions extends Partial<
-  Pick<ServiceDefinition, 'defaultScopes' | 'migrations' | 'product' | 'typeorm'>
+  Pick<ServiceDefinition, 'defaultScopes' | 'migrations' | 'product' | 'securitySchemes' | 'typeorm'>
 > {
   readonly features?: readonly (Type | DynamicModule)[];
   /** Members of the document's `info`. */
@@ -45,8 +45,9 @@ export function appModuleWith({ features = [], document = {}, migrations = [], .
 
 /** Starts the application as main.ts does, on the engine of the test run. Close it in `afterAll`. */
 export async function createTestApp({ database, settings, ...others }: TestAppOptions = {}): Promise<TestApp> {
-  const { features, document, defaultScopes, migrations, product, typeorm, ...start } = others;
-  const additions = Object.entries({ features, document, defaultScopes, migrations, product, typeorm });
+  const { features, document, defaultScopes, migrations, product, securitySchemes, typeorm, ...start } = others;
+  const added = { features, document, defaultScopes, migrations, product, securitySchemes, typeorm };
+  const additions = Object.entries(added);
   const app = appModuleWith(Object.fromEntries(additions.filter(([, value]) => value !== undefined)));
   const options = { ...start, settings: { ...FAST_PATHS_SETTING, ...settings } };
   if (database !== undefined) return startTestApp(app, database, options);

@@ -7,7 +7,7 @@ import { Clock } from '#runtime';
 import { ApiKeyVerifier, bearerTokenOf } from './api-key.verifier.js';
 import { Authenticators } from './authenticator.js';
 import { REQUEST_STEPS, type RequestStep } from './request-step.js';
-import { NO_KEY, type StoredApiKey } from './stored-api-key.js';
+import { NO_KEY, type VerifiedKey } from './stored-api-key.js';
 
 /** The scope of `/metrics`. While the database is unreachable, a key with it that was valid before still counts there. */
 const METRICS_SCOPE = 'metrics:read';
@@ -64,18 +64,19 @@ export class ApiKeyGuard implements CanActivate {
   }
 
   /** Without metrics, no alert would say that the database is unreachable. */
-  private keyInOutage(error: unknown, { scopes }: Operation, token: string): StoredApiKey {
+  private keyInOutage(error: unknown, { scopes }: Operation, token: string): VerifiedKey {
     const isOutage = toApiError(error).unavailableCause !== undefined;
     const key = isOutage && scopes.includes(METRICS_SCOPE) ? this.verifier.lastKnown(token) : undefined;
     if (key === undefined) throw error;
     return key;
   }
 
-  private admit(request: Request, operation: Operation, key: StoredApiKey): boolean | Promise<boolean> {
+  private admit(request: Request, operation: Operation, key: VerifiedKey): boolean | Promise<boolean> {
     const { context } = request;
     const refusal = this.refusalOf(operation, key, context.now);
     context.client = key.client.name;
     context.clientId = key.client.id;
+    request.caller = key.caller;
     let admitted: unknown;
     for (const step of this.steps) {
       if (step.isForStreams && !operation.isStream) continue;
@@ -89,7 +90,7 @@ export class ApiKeyGuard implements CanActivate {
     return true;
   }
 
-  private refusalOf(operation: Operation, { scopes, prefix }: StoredApiKey, now: number): ApiError | undefined {
+  private refusalOf(operation: Operation, { scopes, prefix }: VerifiedKey, now: number): ApiError | undefined {
     const missing = operation.scopes.filter((scope) => !scopes.includes(scope));
     if (missing.length === 0) return now < operation.removedAt ? undefined : operationRemoved(operation);
     const subject = prefix === NO_KEY ? 'client' : 'API key';

@@ -7,7 +7,7 @@ import { Batches, type BatchLimits, Database, isCancelled, type Statement, unava
 import { Clock } from '#runtime';
 import { Config } from '#settings';
 import { hasWrongChecksum } from './api-key-format.js';
-import { KEY_COLUMNS, type KeyRow, type StoredApiKey, toStoredApiKey } from './stored-api-key.js';
+import { KEY_COLUMNS, type KeyRow, toStoredApiKey, toVerifiedKey, type VerifiedKey } from './stored-api-key.js';
 
 /** Longest accepted key, in characters; BOOTSTRAP_API_KEY may be this long. */
 const MAX_KEY_LENGTH = 255;
@@ -46,7 +46,7 @@ export function bearerTokenOf({ headers }: Request): string | undefined {
 }
 
 interface KnownKey {
-  readonly key: StoredApiKey;
+  readonly key: VerifiedKey;
   /** The time of the look-up, in ms. */
   readonly checkedAt: number;
   /** `changes` at the look-up. A key that was looked up before a change is looked up again. */
@@ -88,7 +88,7 @@ export class ApiKeyVerifier {
    * @throws ApiError INVALID_API_KEY, REVOKED_API_KEY or EXPIRED_API_KEY, each with its challenge; UNAVAILABLE when the
    * database is unreachable or slow, or a thousand others wait to be looked up
    */
-  verify(token: string, now = this.clock.now()): StoredApiKey | Promise<StoredApiKey> {
+  verify(token: string, now = this.clock.now()): VerifiedKey | Promise<VerifiedKey> {
     if (token.length > MAX_KEY_LENGTH) throw this.invalidToken(INVALID_API_KEY);
     const hashed = hash('sha256', token, 'base64');
     const known = this.cachedKey(hashed, now);
@@ -107,7 +107,7 @@ export class ApiKeyVerifier {
    *
    * @throws ApiError REVOKED_API_KEY or EXPIRED_API_KEY
    */
-  lastKnown(token: string): StoredApiKey | undefined {
+  lastKnown(token: string): VerifiedKey | undefined {
     const known = this.knownKeys.get(hash('sha256', token, 'base64'));
     // Not after a change of any key: it may have been revoked.
     return known?.changes === this.changes ? this.usableKey(known.key, this.clock.now()) : undefined;
@@ -124,12 +124,12 @@ export class ApiKeyVerifier {
   }
 
   /** The key with a hash in base64; undefined if there is none. Throws as `verify` does. */
-  async find(hashed: string): Promise<StoredApiKey | undefined> {
+  async find(hashed: string): Promise<VerifiedKey | undefined> {
     const key = this.cachedKey(hashed, this.clock.now()) ?? (await this.lookUp(hashed));
     return key && this.usableKey(key, this.clock.now());
   }
 
-  private cachedKey(hashed: string, now: number): StoredApiKey | undefined {
+  private cachedKey(hashed: string, now: number): VerifiedKey | undefined {
     const known = this.knownKeys.get(hashed);
     if (known?.changes !== this.changes || !isFresh(known.checkedAt, now)) return undefined;
     if (now - known.checkedAt >= REFRESH_AFTER_MS) {
@@ -144,7 +144,7 @@ export class ApiKeyVerifier {
     this.changes++;
   }
 
-  private batches(limits: BatchLimits): Batches<string, StoredApiKey | undefined> {
+  private batches(limits: BatchLimits): Batches<string, VerifiedKey | undefined> {
     let lastQueryAt = -Infinity;
     return new Batches(async (hashes) => {
       const wait = lastQueryAt + QUERY_INTERVAL_MS - performance.now();
@@ -155,11 +155,11 @@ export class ApiKeyVerifier {
   }
 
   /** Rejects, and does not throw, when too many wait. A look-up never joins a query that has begun. */
-  private async lookUp(hashed: string): Promise<StoredApiKey | undefined> {
+  private async lookUp(hashed: string): Promise<VerifiedKey | undefined> {
     return (this.knownKeys.has(hashed) ? this.lookUps : this.firstLookUps).run(hashed, hashed);
   }
 
-  private async findKeys(hashes: readonly string[]): Promise<(StoredApiKey | undefined)[]> {
+  private async findKeys(hashes: readonly string[]): Promise<(VerifiedKey | undefined)[]> {
     const { changes } = this;
     const checkedAt = this.clock.now();
     const values = hashes.map((hashed) => Buffer.from(hashed, 'base64'));
@@ -167,7 +167,7 @@ export class ApiKeyVerifier {
       .readPrimary<[...KeyRow, hash: string]>(FIND_BY_HASHES, [values])
       // Not `took_too_long`: the request has not asked for this statement.
       .catch((error: unknown) => Promise.reject(isCancelled(error) ? unavailable(error) : error));
-    const found = new Map(rows.map((row) => [row[12], toStoredApiKey(row)]));
+    const found = new Map(rows.map((row) => [row[12], toVerifiedKey(toStoredApiKey(row))]));
     for (const key of found.values()) this.reportUnreadable(key);
     const keys = hashes.map((hashed) => found.get(hashed));
     // Otherwise a key has changed meanwhile, and the result may be older than the change.
@@ -181,7 +181,7 @@ export class ApiKeyVerifier {
     return keys;
   }
 
-  private reportUnreadable({ id, expiresAt, revokedAt }: StoredApiKey): void {
+  private reportUnreadable({ id, expiresAt, revokedAt }: VerifiedKey): void {
     if ([expiresAt, revokedAt].some((time) => time !== null && Number.isNaN(time.getTime())))
       this.log.error(`API key ${id} is refused: its end or revocation cannot be read from the database.`);
   }
@@ -194,7 +194,7 @@ export class ApiKeyVerifier {
     this.knownKeys.delete(oldest as string);
   }
 
-  private usableKey(key: StoredApiKey, now: number): StoredApiKey {
+  private usableKey(key: VerifiedKey, now: number): VerifiedKey {
     if (key.revokedAt !== null) throw this.invalidToken(REVOKED_API_KEY);
     // Not `<= now`: an invalid Date must refuse the key.
     if (key.expiresAt !== null && !(key.expiresAt.getTime() > now)) throw this.invalidToken(EXPIRED_API_KEY);

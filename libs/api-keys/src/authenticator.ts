@@ -1,20 +1,11 @@
 import { Injectable, type OnModuleInit, Scope, type Type } from '@nestjs/common';
 import { DiscoveryService, ModuleRef } from '@nestjs/core';
+import type { SecuritySchemeObject } from '@nestjs/swagger';
 import type { Request } from 'express';
 import { StartupError } from '#runtime';
 import { ApiKeysService } from './api-keys.service.js';
-import type { StoredApiKey } from './stored-api-key.js';
-
-/** The sender of a request, as an `Authenticator` knows it. */
-export interface Caller {
-  /**
-   * The name of the application, not of its user: 1 to 255 printable characters. Limits, usage and idempotency keys belong to it,
-   * and it shares them with API keys of a client with this name.
-   */
-  readonly client: string;
-  /** For `@RequireScopes`. */
-  readonly scopes: readonly string[];
-}
+import type { Caller } from './caller.js';
+import type { VerifiedKey } from './stored-api-key.js';
 
 /**
  * Another way than an API key to say who calls, such as a JWT or a client certificate. A provider that extends this class, in
@@ -23,10 +14,37 @@ export interface Caller {
  */
 export abstract class Authenticator {
   /**
+   * The security schemes of the document, by name, for this way to say who calls. The document offers them beside the API key at
+   * every operation that is not public. Static, because a command makes the document without instances.
+   *
+   * @example static override readonly securitySchemes = { jwt: { type: 'http', scheme: 'bearer', bearerFormat: 'JWT' } } as const;
+   */
+  static readonly securitySchemes: Readonly<Record<string, SecuritySchemeObject>> = {};
+
+  /**
    * The sender of a request; undefined if the request does not say it in this way. Then the next provider is asked, and at last the
    * bearer token has to be an API key. The request fails with an exception that it throws. Must not read the body.
    */
   abstract authenticate(request: Request): Caller | undefined | Promise<Caller | undefined>;
+}
+
+/**
+ * The security schemes of all authenticators, each with its name.
+ *
+ * @throws StartupError for schemes of one that a factory makes: only its class is known without instances
+ */
+export function securitySchemesOf(discovery: DiscoveryService): [name: string, scheme: SecuritySchemeObject][] {
+  const types = discovery.getProviders().flatMap(({ metatype, instance }) => {
+    const made = (instance as object | null | undefined)?.constructor;
+    const isClass = typeof metatype === 'function' && metatype.prototype instanceof Authenticator;
+    const isMade = metatype !== made && typeof metatype === 'function' && made?.prototype instanceof Authenticator;
+    if (!isClass && isMade && Object.keys((made as typeof Authenticator).securitySchemes).length > 0)
+      throw new StartupError(
+        `Provide ${made.name} as a class, not by a factory: its securitySchemes are read without it.`,
+      );
+    return isClass ? [metatype] : made?.prototype instanceof Authenticator ? [made] : [];
+  });
+  return [...new Set(types as (typeof Authenticator)[])].flatMap((type) => Object.entries(type.securitySchemes));
 }
 
 /** All authenticators of the application, in the order of its modules. */
@@ -49,11 +67,11 @@ export class Authenticators implements OnModuleInit {
   }
 
   /** What stands for the sender of a request in place of an API key; undefined if no authenticator knows it. */
-  async identify(request: Request): Promise<StoredApiKey | undefined> {
+  async identify(request: Request): Promise<VerifiedKey | undefined> {
     for (const authenticator of this.all) {
       const caller = await authenticator.authenticate(request);
       if (caller === undefined) continue;
-      return { ...(await this.apiKeys.ofClient(caller.client)), scopes: caller.scopes };
+      return { ...(await this.apiKeys.ofClient(caller.client)), scopes: caller.scopes, caller };
     }
     return undefined;
   }

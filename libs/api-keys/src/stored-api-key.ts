@@ -1,4 +1,5 @@
 import { epochOf, timeOf } from '#postgres';
+import type { Caller } from './caller.js';
 
 /** An application that calls the service, with one or more keys. */
 export interface Client {
@@ -32,6 +33,12 @@ export interface StoredApiKey {
   /** The key that this one replaces, and the key that replaces this one. */
   readonly predecessorId: bigint | null;
   readonly successorId: bigint | null;
+}
+
+/** A key with which requests are sent, or what stands for it. */
+export interface VerifiedKey extends StoredApiKey {
+  /** Who sends them: one frozen object for all requests with an API key. */
+  readonly caller: Caller;
 }
 
 /** A row of a query for `KEY_COLUMNS`. */
@@ -76,6 +83,11 @@ export function toStoredApiKey(row: readonly [...KeyRow, ...unknown[]]): StoredA
     predecessorId: predecessorId === null ? null : BigInt(predecessorId),
     successorId: successorId === null ? null : BigInt(successorId),
   };
+}
+
+export function toVerifiedKey(key: StoredApiKey): VerifiedKey {
+  const caller = Object.freeze({ client: key.client.name, scopes: Object.freeze([...key.scopes]) });
+  return { ...key, caller };
 }
 
 function timeOrNull(epoch: string | null): Date | null {

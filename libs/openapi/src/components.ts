@@ -60,16 +60,17 @@ const FAULT: SchemaObject = {
 };
 
 /**
- * The components of the document: schemas, responses, header fields, examples and the security scheme. Components without a
- * reference are left out.
+ * The components of the document: schemas, responses, header fields, examples and security schemes. Components without a
+ * reference are left out, except the last.
  *
  * @param schemas the schemas of the features
  */
 export function describeComponents(
   paths: PathsObject,
   schemas: Record<string, SchemaObject>,
-  { headerExamples, defaultScopes }: Application,
+  { headerExamples }: Application,
   added: DocumentedPart,
+  securitySchemes: ComponentsObject['securitySchemes'] & object,
 ): ComponentsObject {
   const responses = referredTo('responses', describeSharedResponses(added), JSON.stringify(paths));
   const own = Object.entries<HeaderObject>(RESPONSE_HEADERS);
@@ -82,21 +83,12 @@ export function describeComponents(
   );
   const examples = errorCatalogue().map((error) => [error.code, describeErrorExample(error)] as const);
   const text = JSON.stringify([paths, schemas, responses]);
-  const scopes = defaultScopes.map((scope) => `\`${scope}\``).join(' and ');
   return {
     schemas: referredTo('schemas', { ...schemas, Error: ERROR, ErrorFault: FAULT }, text),
     responses,
     headers: referredTo('headers', Object.fromEntries(headers), text),
     examples: referredTo('examples', Object.fromEntries(examples), text),
-    securitySchemes: {
-      bearerAuth: {
-        type: 'http',
-        scheme: 'bearer',
-        description:
-          'An API key, sent as `Authorization: Bearer <API key>` with every request (RFC 6750). A key carries scopes, such ' +
-          `as ${scopes}; each operation names those it needs. Operators of the service issue keys.`,
-      },
-    },
+    securitySchemes,
   };
 }
 

@@ -31,6 +31,7 @@ import {
 import { describeComponents } from './components.js';
 import { toJsonSchema } from './json-schema.js';
 import { describeOperation } from './operation.js';
+import { type Schemes, Security } from './security.js';
 
 export const DOCUMENT_SETTINGS = {
   productionBaseUrl: baseUrl(
@@ -91,9 +92,11 @@ export class OpenApiDocument {
    * Makes the document of an application, whose controllers must exist. Every start makes it, in tens of ms, so that an error
    * in a decorator stops the start.
    *
+   * @param ofCallers the security schemes of authenticators
    * @throws Error when two handlers cannot be distinguished
+   * @throws StartupError when a security scheme is declared twice, or not at all
    */
-  describe(app: INestApplication): void {
+  describe(app: INestApplication, ofCallers: Schemes = []): void {
     const { info, parts = [] } = this.application;
     const documented = parts.flatMap(({ document }) => document ?? []);
     const added: DocumentedPart = {
@@ -110,14 +113,15 @@ export class OpenApiDocument {
     const schemas = Object.fromEntries(
       Object.entries(found.components?.schemas ?? {}).map(([name, schema]) => [name, toJsonSchema({ ...schema })]),
     );
-    const paths = this.describePaths(found.paths, added);
+    const security = new Security(this.application, ofCallers);
+    const paths = this.describePaths(found.paths, added, security);
     const document: OpenAPIObject = {
       ...head,
       servers: this.describeServers(BASE_PATH),
-      security: [{ bearerAuth: [] }],
+      security: [...security.requirements],
       tags: this.describeTags(),
       paths,
-      components: describeComponents(paths, schemas, this.application, added),
+      components: describeComponents(paths, schemas, this.application, added, security.schemes),
     };
     this.json = `${JSON.stringify(document, null, 2)}\n`;
   }
@@ -149,7 +153,7 @@ export class OpenApiDocument {
    * The paths of the API. Those of version 1 are below the document's base URLs. Paths of other versions have base URLs
    * without `/v1`, because two versions may have the same path.
    */
-  private describePaths(found: PathsObject, added: DocumentedPart): PathsObject {
+  private describePaths(found: PathsObject, added: DocumentedPart, schemes: Security): PathsObject {
     const paths: PathsObject = {};
     const handlers = this.operationsByKey();
     const used = new Set<string>();
@@ -164,8 +168,9 @@ export class OpenApiDocument {
         for (let number = 2; used.has(operationId); number++) operationId = `${operation.name}_${number}`;
         used.add(operationId);
         const item = (paths[path] ??= isBelowBase ? {} : { servers: this.describeServers('') });
-        const traits = { ...operation, ...added };
-        Object.assign(item, { [method]: describeOperation(method, { ...described, operationId }, traits) });
+        const security = schemes.of(operation.key, operation.isPublic, described.security);
+        const own = { ...described, operationId, security };
+        Object.assign(item, { [method]: describeOperation(method, own, { ...operation, ...added }) });
         if (operation.deprecation && operationId === operation.name) {
           const endpoint = `${method.toUpperCase()} ${path}`;
           this.deprecations.push({ ...operation.deprecation, operationId, endpoint, summary: described.summary ?? '' });

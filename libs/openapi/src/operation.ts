@@ -30,7 +30,7 @@ const IDEMPOTENCY_KEY_PARAMETER: ParameterObject = {
 
 /** Adds the platform's behaviour to an operation that @nestjs/swagger has found. JSON leaves its undefined members out. */
 export function describeOperation(method: string, found: OperationObject, traits: Traits): OperationObject {
-  const { isPublic, scopes, deprecation, stability } = traits;
+  const { scopes, deprecation, stability } = traits;
   const {
     operationId,
     summary,
@@ -39,6 +39,7 @@ export function describeOperation(method: string, found: OperationObject, traits
     parameters: declared = [],
     requestBody,
     responses,
+    security,
     ...others
   } = found;
   const parameters = [...(declared as ParameterObject[]), ...(traits.isIdempotent ? [IDEMPOTENCY_KEY_PARAMETER] : [])];
@@ -60,7 +61,7 @@ export function describeOperation(method: string, found: OperationObject, traits
     summary,
     description: paragraphs.join('\n\n') || undefined,
     tags,
-    ...(isPublic && { security: [] }),
+    security,
     ...(scopes.length > 0 && { 'x-required-scopes': scopes }),
     ...(deprecation && { deprecated: true, 'x-sunset': sunset, 'x-deprecated-sunset': sunset }),
     ...(stability && { 'x-stability': stability, 'x-stability-level': STABILITY_LEVELS[stability] }),

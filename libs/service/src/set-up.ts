@@ -1,6 +1,8 @@
 import { type INestApplication, Logger as Log, type NestApplicationOptions } from '@nestjs/common';
+import { DiscoveryService } from '@nestjs/core';
 import type { Express } from 'express';
 import type { Logger } from 'pino';
+import { securitySchemesOf } from '#api-keys';
 import { FastPaths } from '#runtime';
 import { parseForm } from '#http';
 import { callHandlersDirectly, HANDLER_CALLS } from '#nest-speed';
@@ -26,7 +28,7 @@ export function setUpApplication(app: INestApplication): void {
   app.enableVersioning(URI_VERSIONS);
   if (fastPaths) useFastPaths(app);
   refuseUnprotectedHandlers(app);
-  app.get(OpenApiDocument).describe(app);
+  app.get(OpenApiDocument).describe(app, securitySchemesOf(app.get(DiscoveryService)));
   if (corsOrigins.length > 0) {
     app.enableCors({
       origin: corsOrigins,

@@ -1,7 +1,7 @@
 import type { VersioningOptions } from '@nestjs/common';
 // Not from '@nestjs/common' itself: The commands' help would load all of Nest.
 import { VersioningType } from '@nestjs/common/enums/version-type.enum.js';
-import type { HeaderObject, OpenAPIObject, TagObject } from '@nestjs/swagger';
+import type { HeaderObject, OpenAPIObject, SecuritySchemeObject, TagObject } from '@nestjs/swagger';
 import type { DataSourceOptions, MigrationInterface } from 'typeorm';
 import type { Product } from './config.js';
 
@@ -49,6 +49,11 @@ export abstract class Application {
   readonly tags: readonly TagObject[];
   /** Examples in the document for header fields that name resources of the application, by component name. */
   readonly headerExamples: Readonly<Record<string, string>>;
+  /**
+   * Security schemes of guards of modules, by name. Operations name them by `@ApiSecurity` and the like. Those of an `Authenticator` are
+   * declared there.
+   */
+  readonly securitySchemes?: Readonly<Record<string, SecuritySchemeObject>>;
   /** Returns the guide at /docs/guide as Markdown. Called at the first request of that page. */
   readonly readGuide: () => string;
   /** The version of the program, for operators: a label of the metric `build_info`. */

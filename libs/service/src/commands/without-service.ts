@@ -1,5 +1,6 @@
 import type { INestApplication, Type } from '@nestjs/common';
 import { DiscoveryService, ModulesContainer, NestFactory } from '@nestjs/core';
+import { securitySchemesOf } from '#api-keys';
 import { PlatformExpressAdapter } from '#http';
 import { OpenApiDocument } from '#openapi';
 import { OperationRegistry } from '#operations';
@@ -12,7 +13,7 @@ export async function describeApplication(app: Type, config: CoreConfig): Promis
   const nest = await preview(app, config);
   nest.enableVersioning(URI_VERSIONS);
   const document = new OpenApiDocument(config, definitionOf(app), registryOf(nest, config));
-  document.describe(nest);
+  document.describe(nest, securitySchemesOf(discoveryOf(nest)));
   return document;
 }
 
@@ -36,5 +37,9 @@ async function preview(app: Type, config: CoreConfig): Promise<INestApplication>
 }
 
 function registryOf(app: INestApplication, config: CoreConfig): OperationRegistry {
-  return new OperationRegistry(new DiscoveryService(app.get(ModulesContainer)), config);
+  return new OperationRegistry(discoveryOf(app), config);
+}
+
+function discoveryOf(app: INestApplication): DiscoveryService {
+  return new DiscoveryService(app.get(ModulesContainer));
 }

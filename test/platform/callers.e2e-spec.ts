@@ -1,0 +1,367 @@
+import {
+  type CallHandler,
+  type CanActivate,
+  Controller,
+  type ExecutionContext,
+  Get,
+  Inject,
+  Injectable,
+  Module,
+  type NestInterceptor,
+  Param,
+  Query,
+  Scope,
+  UnauthorizedException,
+} from '@nestjs/common';
+import { APP_GUARD, APP_INTERCEPTOR, REQUEST } from '@nestjs/core';
+import { ApiBearerAuth, ApiCookieAuth, ApiOAuth2, ApiSecurity, type OpenAPIObject } from '@nestjs/swagger';
+import { InjectRepository, TypeOrmModule } from '@nestjs/typeorm';
+import type { Request } from 'express';
+import { Column, Entity, PrimaryGeneratedColumn, type QueryRunner, Repository } from 'typeorm';
+import {
+  Authenticator,
+  type Caller,
+  CurrentCaller,
+  CursorParameter,
+  DEFAULT_PAGE_SIZE,
+  Int64Property,
+  int64Of,
+  LimitParameter,
+  type Migration,
+  type Page,
+  Paged,
+  Public,
+  RequireScopes,
+  SharedRepository,
+  TextProperty,
+} from '#platform';
+import { describeApplication } from '../../libs/service/src/commands/without-service.js';
+import { PET_STORE } from '../../src/app.description.js';
+import { appModuleWith, createTestApp, type TestApp, type TestAppOptions } from '../support/app.js';
+
+/* Who calls: for handlers, services, guards and interceptors of modules, and in the document. The tenants are those of docs/extending.md. */
+
+declare module '#platform' {
+  interface Caller {
+    readonly tenant?: string;
+  }
+}
+
+/** The tenant of a request: by a token its claim, by an API key the name of its client. */
+function tenantOf({ tenant, client }: Caller): string {
+  return tenant ?? client;
+}
+
+/** Takes tokens such as `token shop north`, of a client and a tenant. */
+@Injectable()
+class TokenAuthenticator extends Authenticator {
+  static override readonly securitySchemes = {
+    token: { type: 'oauth2', flows: { clientCredentials: { tokenUrl: 'https://login.example/token', scopes: {} } } },
+  } as const;
+
+  authenticate({ headers }: Request): Caller | undefined {
+    const [, client, tenant] = /^Token (\w+) (\w+)$/.exec(headers.authorization ?? '') ?? [];
+    if (client === undefined || tenant === undefined) return undefined;
+    if (client === 'nobody') throw new UnauthorizedException();
+    return { client, scopes: ['toys:read'], tenant };
+  }
+}
+
+@Entity('test_toy')
+class ToyEntity {
+  @PrimaryGeneratedColumn('identity', { type: 'bigint', primaryKeyConstraintName: 'pk_test_toy' })
+  id: string;
+
+  @Column({ type: 'varchar' })
+  tenant: string;
+
+  @Column({ type: 'varchar' })
+  name: string;
+}
+
+class CreateToy1795700000000 implements Migration {
+  readonly backwardCompatible = true;
+
+  async up(queryRunner: QueryRunner): Promise<void> {
+    await queryRunner.query(`CREATE TABLE test_toy (
+      id bigint GENERATED ALWAYS AS IDENTITY CONSTRAINT pk_test_toy PRIMARY KEY, tenant varchar NOT NULL, name varchar NOT NULL)`);
+  }
+
+  async down(queryRunner: QueryRunner): Promise<void> {
+    await queryRunner.query('DROP TABLE test_toy');
+  }
+}
+
+class Toy {
+  @Int64Property({ description: 'Its identifier.' })
+  id: bigint;
+
+  @TextProperty({ description: 'Its name.', minLength: 1, maxLength: 9 })
+  name: string;
+}
+
+class ListToysQuery {
+  @LimitParameter('Most toys.')
+  limit = DEFAULT_PAGE_SIZE;
+
+  @CursorParameter('Start of the page.')
+  cursor?: string;
+}
+
+@Injectable()
+class ToysRepository extends SharedRepository<ToyEntity, Toy> {
+  constructor(@InjectRepository(ToyEntity) toys: Repository<ToyEntity>) {
+    super(toys, ({ id, name }) => Object.assign(new Toy(), { id: int64Of(id), name }));
+  }
+
+  list(query: ListToysQuery, caller: Caller): Promise<Page<Toy>> {
+    return this.page(query, { tenant: tenantOf(caller) });
+  }
+}
+
+@Injectable({ scope: Scope.REQUEST })
+class Tenant {
+  constructor(@Inject(REQUEST) private readonly request: Request) {}
+
+  // Nest makes providers of a request before the guards run.
+  get name(): string | undefined {
+    const { caller } = this.request;
+    return caller && tenantOf(caller);
+  }
+}
+
+const seen: (Caller | undefined)[] = [];
+
+@Injectable()
+class CallerGuard implements CanActivate {
+  canActivate(execution: ExecutionContext): boolean {
+    const { caller } = execution.switchToHttp().getRequest<Request>();
+    seen.push(caller);
+    return caller?.tenant !== 'closed';
+  }
+}
+
+@Injectable()
+class CallerInterceptor implements NestInterceptor {
+  intercept(execution: ExecutionContext, next: CallHandler): ReturnType<CallHandler['handle']> {
+    seen.push(execution.switchToHttp().getRequest<Request>().caller);
+    return next.handle();
+  }
+}
+
+@Controller('test-toys')
+@RequireScopes('toys:read')
+class TestToysController {
+  constructor(private readonly toys: ToysRepository) {}
+
+  @Get()
+  @Paged(Toy, 'A page of toys.')
+  listToys(@Query() query: ListToysQuery, @CurrentCaller() caller: Caller): Promise<Page<Toy>> {
+    return this.toys.list(query, caller);
+  }
+
+  @Get('caller')
+  readCaller(@CurrentCaller() caller: Caller | undefined): unknown {
+    return caller;
+  }
+
+  @Get('public')
+  @Public()
+  readPublic(@CurrentCaller() caller: Caller | undefined): unknown {
+    return { isKnown: caller !== undefined };
+  }
+}
+
+@Controller('test-tenants')
+@RequireScopes()
+class TestTenantsController {
+  constructor(private readonly tenant: Tenant) {}
+
+  @Get()
+  readTenant(): unknown {
+    return { tenant: this.tenant.name };
+  }
+}
+
+@Module({
+  imports: [TypeOrmModule.forFeature([ToyEntity])],
+  controllers: [TestToysController, TestTenantsController],
+  providers: [
+    ToysRepository,
+    Tenant,
+    TokenAuthenticator,
+    { provide: APP_GUARD, useClass: CallerGuard },
+    { provide: APP_INTERCEPTOR, useClass: CallerInterceptor },
+  ],
+})
+class ToysModule {}
+
+const SESSION = { session: { type: 'apiKey', in: 'cookie', name: 'sid' } } as const;
+
+let app: TestApp;
+beforeAll(async () => {
+  app = await createTestApp({
+    features: [ToysModule],
+    migrations: [CreateToy1795700000000],
+    defaultScopes: ['toys:read'],
+    securitySchemes: SESSION,
+  });
+  await app.sql(
+    "INSERT INTO test_toy (tenant, name) VALUES ('north', 'a'), ('south', 'b'), ('test-client', 'c'), ('north', 'd')",
+  );
+});
+beforeEach(() => (seen.length = 0));
+afterAll(() => app.close());
+
+const byToken = (client: string, tenant: string): object => ({
+  apiKey: null,
+  headers: { authorization: `Token ${client} ${tenant}` },
+});
+
+test('a list by tenant: of a claim of a token, and of the client of an API key', async () => {
+  const namesOf = async (call: object): Promise<unknown> =>
+    ((await app.client.get('/v1/test-toys', call)).json as { name: string }[]).map(({ name }) => name);
+  expect(await namesOf(byToken('shop', 'north'))).toEqual(['a', 'd']);
+  expect(await namesOf(byToken('shop', 'south'))).toEqual(['b']);
+  expect(await namesOf({})).toEqual(['c']);
+  const first = await app.client.get('/v1/test-toys?limit=1', byToken('shop', 'north'));
+  const [, next = ''] = /<[^>]*?(\?[^>]*)>; rel="next"/.exec(String(first.headers.link)) ?? [];
+  expect((await app.client.get(`/v1/test-toys${next}`, byToken('shop', 'north'))).json).toMatchObject([{ name: 'd' }]);
+  // The cursor belongs to the tenant.
+  expect((await app.client.get(`/v1/test-toys${next}`, byToken('shop', 'south'))).json).toMatchObject({
+    code: 'invalid_cursor',
+  });
+});
+
+test.each<[string, object, Caller]>([
+  ['an API key', {}, { client: 'test-client', scopes: ['toys:read'] }],
+  ['an authenticator', byToken('shop', 'north'), { client: 'shop', scopes: ['toys:read'], tenant: 'north' }],
+])('handlers, guards, interceptors and services know the caller: %s', async (_, call, caller) => {
+  expect((await app.client.get('/v1/test-toys/caller', call)).json).toEqual(caller);
+  expect(seen).toEqual([caller, caller]);
+  expect((await app.client.get('/v1/test-tenants', call)).json).toEqual({ tenant: tenantOf(caller) });
+});
+
+test('a guard refuses by what the authenticator has added', async () => {
+  expect((await app.client.get('/v1/test-toys', byToken('shop', 'closed'))).status).toBe(403);
+});
+
+test('a caller of an API key cannot be changed: it serves other requests, too', async () => {
+  await app.client.get('/v1/test-toys/caller');
+  const [caller] = seen;
+  expect(() => Object.assign(caller as Caller, { client: 'other' })).toThrow(TypeError);
+  expect(() => (caller?.scopes as string[]).push('toys:write')).toThrow(TypeError);
+});
+
+test('undefined at public operations, with a key and without, and before a refusal', async () => {
+  for (const call of [{}, { apiKey: null }, byToken('shop', 'north')]) {
+    expect((await app.client.get('/v1/test-toys/public', call)).json).toEqual({ isKnown: false });
+  }
+  expect(seen.filter(Boolean)).toEqual([]);
+  seen.length = 0;
+  expect((await app.client.get('/v1/test-toys/caller', byToken('nobody', 'north'))).status).toBe(401);
+  expect(seen).toEqual([]);
+});
+
+describe('security schemes', () => {
+  const { token } = TokenAuthenticator.securitySchemes;
+  const documentOf = async ({ client }: TestApp): Promise<OpenAPIObject> =>
+    (await client.get('/openapi.json')).json as OpenAPIObject;
+
+  @Controller('test-secured')
+  @RequireScopes('toys:read')
+  class TestSecuredController {
+    @Get('plain')
+    readPlain(): void {}
+
+    @Get('named')
+    @ApiSecurity('token')
+    @ApiBearerAuth('bearerAuth')
+    readNamed(): void {}
+
+    @Get('scoped')
+    @ApiOAuth2(['toys:read'], 'token')
+    readScoped(): void {}
+
+    @Get('session')
+    @ApiCookieAuth('session')
+    readSession(): void {}
+
+    @Get('open/:id')
+    @Public()
+    @ApiSecurity('token')
+    readOpen(@Param('id') _id: string): void {}
+
+    @Get('guarded')
+    @Public()
+    @ApiCookieAuth('session')
+    readGuarded(): void {}
+  }
+
+  @Module({ controllers: [TestSecuredController], providers: [TokenAuthenticator] })
+  class SecuredModule {}
+
+  test('an authenticator adds its own, which every operation that is not public takes beside the API key', async () => {
+    const additions = { features: [SecuredModule], securitySchemes: SESSION };
+    const secured = await createTestApp(additions);
+    const document = await documentOf(secured);
+    // As the command makes it, without instances.
+    const made = await describeApplication(appModuleWith(additions), { ...secured.config, product: PET_STORE.product });
+    expect(JSON.parse(made.json)).toEqual(document);
+    await secured.close();
+    expect(document.components?.securitySchemes).toEqual({
+      bearerAuth: expect.objectContaining({ type: 'http', scheme: 'bearer' }) as object,
+      token,
+      ...SESSION,
+    });
+    expect(document.security).toEqual([{ bearerAuth: [] }, { token: [] }]);
+    const securityOf = (path: string): unknown => document.paths[`/test-secured/${path}`]?.get?.security;
+    expect(['plain', 'named', 'scoped', 'session', 'open/{id}', 'guarded'].map(securityOf)).toEqual([
+      undefined,
+      undefined,
+      [{ bearerAuth: [] }, { token: ['toys:read'] }],
+      [
+        { bearerAuth: [], session: [] },
+        { token: [], session: [] },
+      ],
+      [],
+      [{ session: [] }],
+    ]);
+  });
+
+  test('a service without any has the API key alone', async () => {
+    const plain = await createTestApp();
+    const { security, components } = await documentOf(plain);
+    await plain.close();
+    expect([security, Object.keys(components?.securitySchemes ?? {})]).toEqual([[{ bearerAuth: [] }], ['bearerAuth']]);
+  });
+
+  test.each<[string, TestAppOptions, string]>([
+    [
+      'an operation names one that is not declared',
+      { features: [SecuredModule] },
+      "TestSecuredController.readSession names the security scheme 'session', which is not declared. Remove the decorator for " +
+        'API keys, which every operation takes; else declare the scheme in securitySchemes: of an Authenticator, or of ' +
+        'defineService for a guard of a module.',
+    ],
+    [
+      'two have one name',
+      { features: [SecuredModule], securitySchemes: { ...SESSION, token } },
+      "There are two security schemes 'token'. Give one of them another name.",
+    ],
+    [
+      'a factory makes the authenticator',
+      {
+        features: [
+          {
+            module: class FactoryModule {},
+            providers: [{ provide: 'tokens', useFactory: () => new TokenAuthenticator() }],
+          },
+        ],
+      },
+      'Provide TokenAuthenticator as a class, not by a factory: its securitySchemes are read without it.',
+    ],
+  ])('the start fails: %s', async (_, options, message) => {
+    await expect(createTestApp(options)).rejects.toThrow(message);
+  });
+});
