@@ -1,4 +1,5 @@
-export { DEFAULT_PAGE_SIZE, type Filters, Keyset, MAX_PAGE_SIZE, type Page, type PageQuery } from './src/keyset.js';
+export { DEFAULT_PAGE_SIZE, type Filters, Keyset, MAX_PAGE_SIZE } from './src/keyset.js';
+export type { OrderBy, Page, PageQuery } from './src/keyset.js';
 export { ArraySchema, Created, CursorParameter, LimitParameter, Paged } from './src/resource.decorators.js';
 export { SharedRepository } from './src/shared.repository.js';
 export { TYPEORM_ENTITIES } from './src/typeorm.internals.js';
