@@ -140,14 +140,19 @@ export class SharedRepository<Entity extends ObjectLiteral & { id: string }, Ite
     return int64Of(id);
   }
 
-  /** @internal Why requests for the entity cannot share statements. Known after the start, which adds subscribers. */
-  get reasonsNotToShare(): readonly string[] {
-    const { manager, metadata } = this.repository;
-    return reasonsNotToShare(metadata, manager.dataSource.subscribers);
+  /**
+   * @internal Why requests for the entity cannot share statements; undefined if they can, or if FAST_PATHS is off. Known after
+   * the start, which adds subscribers.
+   */
+  get reasonNotToShare(): string | undefined {
+    const { manager, metadata } = (this.repository ?? {}) as Partial<Repository<Entity>>;
+    if (manager === undefined || metadata === undefined || !this.database.mayBatch) return undefined;
+    const reasons = reasonsNotToShare(metadata, manager.dataSource.subscribers);
+    return reasons.length === 0 ? undefined : `${metadata.name} shares no statements: ${reasons.join('; ')}`;
   }
 
   private get mayShare(): boolean {
-    return (this.isShared ??= this.database.mayBatch && this.reasonsNotToShare.length === 0);
+    return (this.isShared ??= this.database.mayBatch && this.reasonNotToShare === undefined);
   }
 
   /** What is prepared for the given columns; undefined when TypeORM is to run them. */

@@ -27,7 +27,7 @@ export function reasonsNotToShare(
   const { columns, eagerRelations, lazyRelations } = metadata;
   const reasons = columns.flatMap((column) => {
     const reason = reasonOf(column);
-    return reason === undefined ? [] : [`the column ${column.propertyPath} ${reason}`];
+    return reason === undefined ? [] : [`the column ${column.databaseName} ${reason}`];
   });
   if (columns.length > MAX_COLUMNS) reasons.push(`it has ${columns.length} columns, more than ${MAX_COLUMNS}`);
   for (const { propertyPath } of eagerRelations) reasons.push(`the relation ${propertyPath} is eager`);
@@ -42,7 +42,8 @@ export function reasonsNotToShare(
 }
 
 function reasonOf(column: ColumnMetadata): string | undefined {
-  if (column.isVirtual || column.isVirtualProperty) return 'is no property of its own';
+  if (column.isVirtual) return 'has no property of its own beside the relation';
+  if (column.isVirtualProperty) return 'is computed';
   if (column.embeddedMetadata !== undefined) return 'is embedded';
   if (column.isDiscriminator) return 'tells classes of one table apart';
   if (column.isDeleteDate) return 'marks deleted rows';

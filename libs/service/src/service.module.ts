@@ -1,6 +1,7 @@
 import { type DynamicModule, Global, Module, type Type } from '@nestjs/common';
 import { APP_FILTER, APP_GUARD, APP_PIPE, DiscoveryModule } from '@nestjs/core';
 import { ApiKeyGuard, AuthModule, EventStreams, REQUEST_STEPS, type RequestStep } from '#api-keys';
+import { UnsharedEntities } from '#entities';
 import { ErrorFilter } from '#http';
 import { IdempotencyModule } from '#idempotency';
 import { BodyGuard, InputPipe } from '#input';
@@ -92,6 +93,7 @@ function requestModule(parts: readonly LoadedPart[]): DynamicModule {
     imports: [DiscoveryModule, ...ofRequests.map(({ module }) => module)],
     providers: [
       OperationRegistry,
+      UnsharedEntities,
       {
         provide: REQUEST_STEPS,
         inject: [...ofRequests.flatMap(({ step }) => step ?? []), EventStreams],
