@@ -105,21 +105,26 @@ function expectDirect(nodes: PlanNode[], index: string | undefined): void {
 
 const DIGESTS = `{"\\\\x${'00'.repeat(32)}","\\\\x${'11'.repeat(32)}"}`;
 const STATUSES = PET_STATUSES;
-const FIRST_IDS = ['-9223372036854775808', 0, COUNT / 2, COUNT - PENDING, COUNT];
+const IDS = ['-9223372036854775808', 0, COUNT / 2, COUNT - PENDING, COUNT];
 
 /** Index and values of each statement. */
 const CASES: Record<PetStatement, { index?: string; values: (string | number)[][] }> = {
-  PAGE: { index: 'pk_pet', values: FIRST_IDS.map((id) => [id]) },
-  PAGE_WITH_STATUS: {
+  PAGE: { index: 'pk_pet', values: [[]] },
+  PAGE_AFTER: { index: 'pk_pet', values: IDS.map((id) => [id]) },
+  PAGE_WITH_STATUS: { index: 'ix_pet_status_id', values: STATUSES.map((status) => [status]) },
+  PAGE_WITH_STATUS_AFTER: {
     index: 'ix_pet_status_id',
-    values: STATUSES.flatMap((status) => FIRST_IDS.map((id) => [id, status])),
+    values: STATUSES.flatMap((status) => IDS.map((id) => [id, status])),
   },
-  PAGES: { index: 'pk_pet', values: FIRST_IDS.map((id) => [`{${id},7,8}`, '{21,2,101}']) },
+  PAGES: { index: 'pk_pet', values: [['{21,2,101}']] },
+  PAGES_AFTER: { index: 'pk_pet', values: IDS.map((id) => [`{${id},7,8}`, '{21,2,101}']) },
   PAGES_WITH_STATUS: {
     index: 'ix_pet_status_id',
-    values: STATUSES.flatMap((status) =>
-      FIRST_IDS.map((id) => [`{${id},7,8}`, '{21,2,101}', `{pending,${status},sold}`]),
-    ),
+    values: STATUSES.map((status) => ['{21,2,101}', `{pending,${status},sold}`]),
+  },
+  PAGES_WITH_STATUS_AFTER: {
+    index: 'ix_pet_status_id',
+    values: STATUSES.flatMap((status) => IDS.map((id) => [`{${id},7,8}`, '{21,2,101}', `{pending,${status},sold}`])),
   },
   FIND: { index: 'pk_pet', values: [[1], [COUNT + 1]] },
   FIND_MANY: { index: 'pk_pet', values: [['{1,2,3,200000,77777}']] },
@@ -195,8 +200,10 @@ describeOnPostgresql('with a billion rows in every table, no plan is expensive e
   const page = (size: number, value: string | number): string => `{${Array(size).fill(value).join()}}`;
   /** The largest batch of each statement that runs batches. */
   const BATCHES: Record<string, (string | number)[]> = {
-    PAGES: [page(16, 7), page(16, 101)],
-    PAGES_WITH_STATUS: [page(16, 7), page(16, 101), page(16, 'sold')],
+    PAGES: [page(16, 101)],
+    PAGES_AFTER: [page(16, 7), page(16, 101)],
+    PAGES_WITH_STATUS: [page(16, 101), page(16, 'sold')],
+    PAGES_WITH_STATUS_AFTER: [page(16, 7), page(16, 101), page(16, 'sold')],
     FIND_MANY: [page(200, 7)],
     INSERT_MANY: [page(100, 'Rex'), page(100, 7), page(100, 'sold')],
     INSERT_ONCE: ['{1,1}', '{new,"key 5"}', DIGESTS, '{Rex,Max}', '{7,8}', '{sold,pending}'],

@@ -6,14 +6,19 @@ import { EntityStatements } from '../../libs/entities/src/entity-statements.js';
 /** The statements of an application on its pets. */
 export function petStatements(nest: INestApplication) {
   const pets = new EntityStatements(nest.get(DataSource).getRepository(PetEntity));
-  const all = pets.pages([]);
-  const withStatus = pets.pages(pets.given({ status: 'sold' }).columns);
+  const status = pets.given({ status: 'sold' }).columns;
+  const [all, allAfter] = [pets.pages([]), pets.pages([], ['1'])];
+  const [withStatus, withStatusAfter] = [pets.pages(status), pets.pages(status, ['1'])];
   const inserts = pets.inserts(pets.given({ name: 'Rex', categoryId: 7n, status: 'sold' }).columns);
   return {
     PAGE: all.one(21),
+    PAGE_AFTER: allAfter.one(21),
     PAGES: all.many,
+    PAGES_AFTER: allAfter.many,
     PAGE_WITH_STATUS: withStatus.one(21),
+    PAGE_WITH_STATUS_AFTER: withStatusAfter.one(21),
     PAGES_WITH_STATUS: withStatus.many,
+    PAGES_WITH_STATUS_AFTER: withStatusAfter.many,
     FIND: pets.find.one,
     FIND_MANY: pets.find.many,
     INSERT: inserts.one,

@@ -1,8 +1,31 @@
 import { crc32 } from 'node:zlib';
 import { ApiError, INVALID_CURSOR } from '#errors';
 
+/**
+ * How a column sorts a list, in the words of TypeORM's `order`. By default nulls are where PostgreSQL has them: last in
+ * ascending order, first in descending order.
+ */
+export type SortOrder =
+  'ASC' | 'DESC' | { readonly direction: 'ASC' | 'DESC'; readonly nulls?: 'FIRST' | 'LAST' | undefined };
+
+/** The columns of an order, by their names in rows and entities, the most significant one first. */
+export type OrderBy<Column extends string = string> = Readonly<Partial<Record<Column, SortOrder>>>;
+
+/** A column of an order. */
+export interface Sorted {
+  readonly name: string;
+  readonly direction: 'ASC' | 'DESC';
+  /** Where rows without a value are. */
+  readonly nulls: 'FIRST' | 'LAST';
+}
+
 /** A row or entity. Its id is a bigint or a decimal text, as PostgreSQL and TypeORM return it. */
-type Row<Column extends string> = Readonly<Record<Column, bigint | string>>;
+type Row<Order> = Order extends string
+  ? Readonly<Record<Order, bigint | string>>
+  : Readonly<Record<keyof Order, bigint | number | boolean | string | null>>;
+
+/** The row after which a page begins: its id, or the texts of its columns, which are the parameters of a comparison. */
+type Start<Order> = Order extends string ? bigint : { readonly [Column in keyof Order]: string | null };
 
 type Filter = string | number | boolean | Date;
 
@@ -29,56 +52,103 @@ export const DEFAULT_PAGE_SIZE = 20;
 export const MAX_PAGE_SIZE = 100;
 
 /*
- * A cursor holds the last id of a page and the filters of its list: a version byte, the CRC-32 of the filters, the id in 8
- * bytes, and the CRC-32 of the bytes before, in base64url. The checksum detects typing errors, truncation and changes. A
- * cursor gives access to nothing, so it needs no signature. Another layout, or other text of the filters, needs another version.
+ * A cursor holds the last row of a page and the filters of its list: a version byte, the CRC-32 of the filters, the row, and the
+ * CRC-32 of the bytes before, in base64url. Of an order by one id, the row is the id in 8 bytes. Of any other order, it is the
+ * CRC-32 of the list and its order, and for each column the length of its value in 2 bytes and the value in UTF-8.
+ * The checksum detects typing errors, truncation and changes. A cursor gives access to nothing, so it needs no signature.
+ * Another layout, or other text of the filters, needs another version.
  */
-const VERSION = 2;
+const VERSION_OF_ID = 2;
+const VERSION_OF_VALUES = 3;
 const FILTERS_AT = 1;
-const ID_AT = 5;
-const CHECKSUM_AT = 13;
-const LENGTH = 17;
+const ROW_AT = 5;
+const CHECKSUM_BYTES = 4;
+const LIST_BYTES = 4;
+const LENGTH_BYTES = 2;
+/** The length of null. */
+const NULL_LENGTH = 0xffff;
 
 /** The pattern of every cursor, for the document. */
 export const CURSOR_PATTERN = '^[A-Za-z0-9_-]+$';
 
-/** Twice the length of a cursor, in characters, so that cursors may grow. For the document. */
-export const MAX_CURSOR_LENGTH = 2 * Math.ceil((LENGTH * 4) / 3);
+/** Most bytes of all values in a cursor, so that the header fields of a response stay below the 4 KiB that proxies take. */
+export const MAX_VALUES_BYTES = 2_048;
+
+/** Longer than any cursor, in characters, so that cursors may grow. For the document. */
+export const MAX_CURSOR_LENGTH = 4_096;
 
 /**
- * The ascending order of a list by an id, and its pages. Each page begins after the last row of the previous one. So inserted
+ * The order of a list, and its pages. Each page begins after the last row of the previous one. So inserted
  * and deleted rows neither hide nor repeat others, and the thousandth page costs as much as the first.
  *
  * @example new Keyset('id')
+ * @example new Keyset({ createdAt: 'DESC', id: 'DESC' })
  */
-export class Keyset<const Column extends string> {
-  /** @param column the id, by its name in rows and entities: a unique, indexed bigint that is never null */
-  constructor(private readonly column: Column) {}
+export class Keyset<const Order extends string | OrderBy> {
+  /** @internal The columns of the order. */
+  readonly columns: readonly Sorted[];
+  private readonly isById: boolean;
+  /** The CRC-32 of the list and its order. */
+  private readonly list: number;
 
-  encode(last: Row<Column>, filters: Filters): string {
-    const bytes = Buffer.allocUnsafe(LENGTH);
-    bytes.writeUInt8(VERSION);
+  /**
+   * @param order the id, ascending, by its name in rows and entities: a unique, indexed bigint that is never null. Or several
+   *   columns, the last of which is unique and never null
+   * @param list what tells this list from others with the same order: a cursor is accepted by its own list alone
+   */
+  constructor(order: Order, list = '') {
+    this.isById = typeof order === 'string';
+    const given: OrderBy = typeof order === 'string' ? { [order]: 'ASC' } : order;
+    this.columns = Object.entries(given).map(([name, sorted]) => {
+      const { direction, nulls } =
+        typeof sorted === 'object' ? sorted : { direction: sorted as 'ASC', nulls: undefined };
+      return { name, direction, nulls: nulls ?? (direction === 'ASC' ? 'LAST' : 'FIRST') };
+    });
+    this.list = crc32(JSON.stringify([list, this.columns]));
+  }
+
+  /**
+   * The cursor of the page after a row.
+   *
+   * @throws TypeError when a value is a Date, which has no microseconds, or when the values have more than 2,048 bytes
+   */
+  encode(last: Row<Order>, filters: Filters): string {
+    const values = this.columns.map(({ name }) => (last as Readonly<Record<string, unknown>>)[name]);
+    const row = this.isById ? bytesOfId(BigInt(values[0] as string)) : this.bytesOf(values);
+    const bytes = Buffer.allocUnsafe(ROW_AT + row.length + CHECKSUM_BYTES);
+    bytes.writeUInt8(this.isById ? VERSION_OF_ID : VERSION_OF_VALUES);
     bytes.writeUInt32BE(checksumOf(filters), FILTERS_AT);
-    bytes.writeBigInt64BE(BigInt(last[this.column]), ID_AT);
-    bytes.writeUInt32BE(crc32(bytes.subarray(0, CHECKSUM_AT)), CHECKSUM_AT);
+    bytes.set(row, ROW_AT);
+    bytes.writeUInt32BE(crc32(bytes.subarray(0, -CHECKSUM_BYTES)), bytes.length - CHECKSUM_BYTES);
     return bytes.toString('base64url');
   }
 
   /**
-   * The id after which the page of a cursor begins; undefined without a cursor.
+   * The row after which the page of a cursor begins, undefined without a cursor: its id, or the texts of its columns.
    *
-   * @throws ApiError INVALID_CURSOR when this service did not make the cursor, or made it for other filters
+   * @throws ApiError INVALID_CURSOR when this service did not make the cursor, or made it for another list or other filters
    */
-  decode(cursor: string | undefined, filters: Filters): bigint | undefined {
+  decode(cursor: string | undefined, filters: Filters): Start<Order> | undefined {
     if (cursor === undefined) return undefined;
+    const values = this.valuesOf(cursor, filters);
+    const start = this.isById
+      ? BigInt(values[0] as string)
+      : Object.fromEntries(this.columns.map(({ name }, index) => [name, values[index]]));
+    return start as Start<Order>;
+  }
+
+  /** @internal The values of a cursor, in the order of the columns. Throws as `decode` does. */
+  valuesOf(cursor: string, filters: Filters): readonly (string | null)[] {
     const bytes = Buffer.from(cursor, 'base64url');
     // Node's decoder accepts any text, so compare the canonical encoding.
     const isOurs =
-      bytes.length === LENGTH &&
+      bytes.length > ROW_AT + CHECKSUM_BYTES &&
       bytes.toString('base64url') === cursor &&
-      bytes.readUInt8() === VERSION &&
-      bytes.readUInt32BE(CHECKSUM_AT) === crc32(bytes.subarray(0, CHECKSUM_AT));
-    if (!isOurs) throw new ApiError(INVALID_CURSOR);
+      bytes.readUInt8() === (this.isById ? VERSION_OF_ID : VERSION_OF_VALUES) &&
+      bytes.readUInt32BE(bytes.length - CHECKSUM_BYTES) === crc32(bytes.subarray(0, -CHECKSUM_BYTES));
+    const row = bytes.subarray(ROW_AT, -CHECKSUM_BYTES);
+    const values = isOurs ? (this.isById ? idOf(row) : this.valuesIn(row)) : undefined;
+    if (values === undefined) throw new ApiError(INVALID_CURSOR);
     if (bytes.readUInt32BE(FILTERS_AT) !== checksumOf(filters)) {
       const names = Object.keys(filters).join(', ');
       throw new ApiError(
@@ -86,18 +156,64 @@ export class Keyset<const Column extends string> {
         `cursor was made with other filters; send the same ${names} as on the first page`,
       );
     }
-    return bytes.readBigInt64BE(ID_AT);
+    return values;
   }
 
   /**
-   * Makes a page of the rows that a statement or query builder of yours has found: those after {@link decode}'s id, in ascending
-   * order, and one row more than `limit`, which shows whether another page follows.
+   * Makes a page of the rows that a statement or query builder of yours has found: those after {@link decode}'s row, in the
+   * order of the list, and one row more than `limit`, which shows whether another page follows.
    */
-  page<R extends Row<Column>>(found: readonly R[], { limit }: PageQuery, filters: Filters): Page<R> {
+  page<R extends Row<Order>>(found: readonly R[], { limit }: PageQuery, filters: Filters): Page<R> {
     const items = found.slice(0, limit);
     const last = found.length > limit ? items.at(-1) : undefined;
     return { items, nextCursor: last && this.encode(last, filters) };
   }
+
+  private bytesOf(values: readonly unknown[]): Buffer {
+    const names = this.columns.map(({ name }) => name);
+    const wrong = values.findIndex((value) => value === undefined || (value !== null && typeof value === 'object'));
+    if (wrong !== -1) {
+      throw new TypeError(`A cursor needs ${names[wrong]} as its exact text: select a time as created_at::text.`);
+    }
+    const texts = values.map((value) => Buffer.from(value === null ? '' : String(value as string)));
+    const size = texts.reduce((sum, { length }) => sum + length, 0);
+    if (size > MAX_VALUES_BYTES) {
+      throw new TypeError(`A cursor holds ${MAX_VALUES_BYTES} bytes, but ${names.join(', ')} of a row have ${size}.`);
+    }
+    const bytes = Buffer.alloc(LIST_BYTES + LENGTH_BYTES * texts.length + size);
+    let at = bytes.writeUInt32BE(this.list);
+    for (const [index, text] of texts.entries()) {
+      at = bytes.writeUInt16BE(values[index] === null ? NULL_LENGTH : text.length, at);
+      at += text.copy(bytes, at);
+    }
+    return bytes;
+  }
+
+  /** The values that `bytesOf` wrote; undefined if it did not write these bytes for this list. */
+  private valuesIn(bytes: Buffer): (string | null)[] | undefined {
+    if (bytes.length < LIST_BYTES || bytes.readUInt32BE() !== this.list) return undefined;
+    const values: (string | null)[] = [];
+    let at = LIST_BYTES;
+    for (; values.length < this.columns.length && at + LENGTH_BYTES <= bytes.length;) {
+      const length = bytes.readUInt16BE(at);
+      at += LENGTH_BYTES;
+      values.push(length === NULL_LENGTH ? null : bytes.toString('utf8', at, at + length));
+      if (length !== NULL_LENGTH) at += length;
+    }
+    const isWhole = values.length === this.columns.length && at === bytes.length;
+    // PostgreSQL has no text with NUL.
+    return isWhole && !values.some((value) => value?.includes('\0')) ? values : undefined;
+  }
+}
+
+function bytesOfId(id: bigint): Buffer {
+  const bytes = Buffer.allocUnsafe(8);
+  bytes.writeBigInt64BE(id);
+  return bytes;
+}
+
+function idOf(bytes: Buffer): [string] | undefined {
+  return bytes.length === 8 ? [String(bytes.readBigInt64BE())] : undefined;
 }
 
 /** The CRC-32 of the defined filters, independent of their order. A text and a number with the same digits differ. */

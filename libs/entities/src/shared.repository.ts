@@ -1,10 +1,11 @@
 import { Inject } from '@nestjs/common';
 import type { ObjectLiteral, Repository } from 'typeorm';
 import { Idempotency, type IdempotencyKey, type IdempotentInserts } from '#idempotency';
-import { compareInt64Texts, INT64_MAX, INT64_MIN, int64Of, shared } from '#json';
+import { int64Of, shared } from '#json';
 import { Batches, type BatchLimits, Database, EXACT_COMMENT } from '#postgres';
-import { EntityStatements, type Given } from './entity-statements.js';
-import { type Filters, Keyset, MAX_PAGE_SIZE, type Page, type PageQuery } from './keyset.js';
+import { EntityStatements, type Given, type Start } from './entity-statements.js';
+import { type Filters, Keyset, MAX_PAGE_SIZE, type OrderBy, type Page, type PageQuery } from './keyset.js';
+import { reasonsNotToShare } from './unshared.js';
 
 /** Values of an entity's properties. An int64 may be a bigint. */
 export type ValuesOf<Entity> = {
@@ -14,11 +15,17 @@ export type ValuesOf<Entity> = {
 /** Values that columns of the entity have. Not null, which equals nothing in SQL. */
 export type FiltersOf<Entity> = { readonly [Name in keyof Entity]?: NonNullable<ValuesOf<Entity>[Name]> | undefined };
 
-interface PageRequest extends Given {
-  readonly firstId: bigint;
+interface PageRequest {
+  readonly values: readonly unknown[];
+  readonly start: Start | undefined;
   readonly limit: number;
   readonly filters: Filters;
 }
+
+/** Pages of some filters, small and large ones, by the values of their starts that are null. */
+type Pages<Item> = Map<string, Record<'small' | 'large', Batches<PageRequest, Page<Item>>>>;
+
+type Row = readonly unknown[];
 
 interface Inserts {
   readonly plain: Batches<readonly unknown[], bigint>;
@@ -38,70 +45,64 @@ const INSERT_LIMITS = { size: 100, concurrency: 2, waiting: 10_000, followMs: 20
 const MAX_COMBINATIONS = 8;
 
 /**
- * The repository of an entity with a generated bigint `id`: pages by ascending id, rows by id, and inserts. The statements
+ * The repository of an entity with a generated bigint `id`: pages, rows by id, and inserts. The statements
  * are derived from the entity and prepared, and requests that wait at the same moment share one.
  *
  * TypeORM runs the same, one statement for each request, with `FAST_PATHS=off` and for entities with subscribers, listeners,
- * eager or lazy relations, embedded columns, arrays, a version, soft deletion or types such as `point`. Other relations are
- * not loaded.
+ * eager or lazy relations, embedded columns, a version, soft deletion or types such as `point`: the log of the start names
+ * them. Other relations are not loaded.
  *
  * @example `class Visits extends SharedRepository<VisitEntity, Visit>`, whose constructor calls `super(visits, toVisit)`
+ * @example `super(visits, toVisit, { visitedAt: 'DESC', id: 'DESC' })`
  */
 export class SharedRepository<Entity extends ObjectLiteral & { id: string }, Item extends object> {
   // Nest injects both after the constructor.
   @Inject() protected readonly database: Database;
   @Inject() protected readonly idempotency: Idempotency;
 
-  private readonly order = new Keyset('id');
+  private readonly order: Keyset<string | OrderBy>;
   private readonly statements: EntityStatements<Entity>;
   private isShared: boolean | undefined;
-  private readonly pages = new Map<number, Record<'small' | 'large', Batches<PageRequest, Page<Item>>>>();
+  private readonly pages = new Map<number, Pages<Item>>();
   private finds: Batches<readonly [bigint], Item | undefined> | undefined;
   private readonly inserts = new Map<number, Inserts>();
 
-  /** @throws StartupError when the entity has another primary key */
+  /**
+   * @param order of pages; by default the ascending id. It ends with the id. With many rows it needs an index of its columns
+   *   with their directions, behind those of the filters
+   * @throws StartupError when the entity has another primary key, or its pages cannot have this order
+   */
   constructor(
     protected readonly repository: Repository<Entity>,
     private readonly toItem: (entity: Entity) => Item,
+    order?: OrderBy<keyof Entity & string>,
   ) {
-    this.statements = new EntityStatements(repository);
+    this.order = new Keyset<string | OrderBy>(order ?? 'id', repository.metadata.tablePath);
+    this.statements = new EntityStatements(repository, this.order.columns);
   }
 
   /**
-   * A page, by ascending id; from a read replica if there is one. Requests may share the items, so they are frozen.
+   * A page; from a read replica if there is one. Requests may share the items, so they are frozen.
    *
-   * @param filters values that the rows have. With many rows they need an index of these columns and the id
+   * @param filters values that the rows have. With many rows they need an index of these columns and the order
    * @throws ApiError INVALID_CURSOR
    */
   async page({ limit, cursor }: PageQuery, filters: FiltersOf<Entity> = {}): Promise<Page<Item>> {
-    const after = cursor === undefined ? undefined : this.order.decode(cursor, filters);
-    if (after === INT64_MAX) return { items: [], nextCursor: undefined };
-    const firstId = after === undefined ? INT64_MIN : after + 1n;
+    const sent = filters as Filters;
+    const start = cursor === undefined ? undefined : this.statements.startOf(this.order.valuesOf(cursor, sent));
     const given = this.statements.given(filters);
-    const { key, columns, values } = given;
-    // Not by a spread, which takes 3 µs.
-    const request = { key, columns, values, firstId, limit, filters: filters as Filters };
-    const batches =
-      limit <= MAX_PAGE_SIZE &&
-      this.prepared(this.pages, given, () => {
-        const read = this.readPages(given);
-        return { small: this.batches(read, PAGE_LIMITS), large: this.batches(read, LARGE_PAGE_LIMITS) };
-      });
-    const samePage = `${limit} ${firstId} ${values.length > 0 ? JSON.stringify(values) : ''}`;
+    const { values } = given;
+    const request = { values, start, limit, filters: sent };
+    const batches = limit <= MAX_PAGE_SIZE && this.pagesOf(given, start);
+    const samePage = `${limit} ${JSON.stringify(start)} ${values.length > 0 ? JSON.stringify(values) : ''}`;
     // `await`, here and below: an async function that returns a promise needs two more microtasks.
     if (batches) return await batches[limit <= SMALL_PAGE_SIZE ? 'small' : 'large'].run(request, samePage);
-    const found = await this.database.readReplica((manager) => {
-      const query = manager
-        .createQueryBuilder(this.repository.target, 'entity')
-        .comment(EXACT_COMMENT)
-        .limit(limit + 1);
-      const parameters = Object.fromEntries(values.map((value, index) => [`value${index}`, value]));
-      return this.statements
-        .page(query, columns, ':firstId', (filter) => `:value${filter}`)
-        .setParameters({ firstId, ...parameters })
-        .getMany();
+    const { entities, raw } = await this.database.readReplica((manager) => {
+      const query = manager.createQueryBuilder(this.repository.target, 'entity').comment(EXACT_COMMENT);
+      return this.statements.page(query, given, start, limit + 1).getRawAndEntities<Record<string, string | null>>();
     });
-    return this.pageOf(found, request);
+    const last = raw[limit - 1];
+    return this.pageOf(entities, request, () => this.statements.lastOfRaw(last ?? {}));
   }
 
   /** The row with this id, from the primary: a client must find the row it just created. */
@@ -139,15 +140,19 @@ export class SharedRepository<Entity extends ObjectLiteral & { id: string }, Ite
     return int64Of(id);
   }
 
-  /** Whether requests may share statements, of which subscribers are not told. Known after the start, which adds them. */
+  /**
+   * @internal Why requests for the entity cannot share statements; undefined if they can, or if FAST_PATHS is off. Known after
+   * the start, which adds subscribers.
+   */
+  get reasonNotToShare(): string | undefined {
+    const { manager, metadata } = (this.repository ?? {}) as Partial<Repository<Entity>>;
+    if (manager === undefined || metadata === undefined || !this.database.mayBatch) return undefined;
+    const reasons = reasonsNotToShare(metadata, manager.dataSource.subscribers);
+    return reasons.length === 0 ? undefined : `${metadata.name} shares no statements: ${reasons.join('; ')}`;
+  }
+
   private get mayShare(): boolean {
-    if (this.isShared !== undefined) return this.isShared;
-    const { manager, metadata } = this.repository;
-    const isUnheard = manager.dataSource.subscribers.every((subscriber) => {
-      const heard = subscriber.listenTo?.() ?? Object;
-      return typeof heard === 'function' && !(metadata.create() instanceof heard);
-    });
-    return (this.isShared = isUnheard && this.database.mayBatch && this.statements.areComplete);
+    return (this.isShared ??= this.database.mayBatch && this.reasonNotToShare === undefined);
   }
 
   /** What is prepared for the given columns; undefined when TypeORM is to run them. */
@@ -165,36 +170,60 @@ export class SharedRepository<Entity extends ObjectLiteral & { id: string }, Ite
     return new Batches(execute, { ...limits, waitMs: this.database.acquireTimeoutMs });
   }
 
-  private readPages({ columns }: Given) {
-    const { one, many } = this.statements.pages(columns);
+  private pagesOf(given: Given, start: Start | undefined) {
+    const pages = this.prepared<Pages<Item>>(this.pages, given, () => new Map());
+    if (pages === undefined) return undefined;
+    const nulls = start === undefined ? 'first' : start.map((value) => (value === null ? 'null' : '')).join();
+    let batches = pages.get(nulls);
+    if (batches === undefined) {
+      const read = this.readPages(given, start);
+      batches = { small: this.batches(read, PAGE_LIMITS), large: this.batches(read, LARGE_PAGE_LIMITS) };
+      pages.set(nulls, batches);
+    }
+    return batches;
+  }
+
+  private readPages({ columns }: Given, like: Start | undefined) {
+    const { one, many } = this.statements.pages(columns, like);
+    const valuesOf = ({ start = [] }: PageRequest): readonly string[] => start.filter((value) => value !== null);
     return async (requests: readonly PageRequest[]): Promise<Page<Item>[]> => {
       const [first] = requests as [PageRequest];
       if (requests.length === 1) {
-        const rows = await this.database.read(one(first.limit + 1), [first.firstId, ...first.values]);
-        const entities = rows.map((row) => new this.statements.Entity(row));
-        return [this.pageOf(entities, first)];
+        const rows = await this.database.read<unknown[]>(one(first.limit + 1), [...valuesOf(first), ...first.values]);
+        return [this.pageOfRows(rows, first)];
       }
-      const rows = await this.database.read(many, [
-        arrayOf(requests.map(({ firstId }) => firstId)),
-        arrayOf(requests.map(({ limit }) => limit + 1)),
+      const rows = await this.database.read<unknown[]>(many, [
+        ...columnsOf(requests.map(valuesOf)),
+        requests.map(({ limit }) => limit + 1),
         ...columnsOf(requests.map(({ values }) => values)),
       ]);
-      const found: Entity[][] = requests.map(() => []);
+      const found: Row[][] = requests.map(() => []);
       // PostgreSQL counts positions from 1.
-      for (const row of rows) found[Number(row.at(-1)) - 1]?.push(new this.statements.Entity(row));
+      for (const row of rows) found[Number(row.at(-1)) - 1]?.push(row);
       // PostgreSQL usually returns them in order but does not promise it. Looking takes a third of the time of sorting.
-      const byId = (one: Entity, other: Entity): number => compareInt64Texts(one.id, other.id);
+      const { statements } = this;
       for (const all of found) {
-        const isSorted = all.every((one, index) => byId(all[Math.max(0, index - 1)] as Entity, one) <= 0);
-        if (!isSorted) all.sort(byId);
+        const isSorted = all.every((row, index) => statements.compare(all[Math.max(0, index - 1)] as Row, row) <= 0);
+        if (!isSorted) all.sort((one, other) => statements.compare(one, other));
       }
-      return requests.map((request, index) => this.pageOf(found[index] as Entity[], request));
+      return requests.map((request, index) => this.pageOfRows(found[index] as Row[], request));
     };
   }
 
-  private pageOf(found: readonly Entity[], { limit, filters }: PageRequest): Page<Item> {
-    const { items, nextCursor } = this.order.page(found, { limit }, filters);
-    return { items: shared(items.map(this.toItem)), nextCursor };
+  private pageOfRows(rows: readonly Row[], request: PageRequest): Page<Item> {
+    const { Entity } = this.statements;
+    const entities = rows.map((row) => new Entity(row));
+    return this.pageOf(entities, request, () => this.statements.lastOf(rows[request.limit - 1] as Row));
+  }
+
+  /** @param lastOf the values of the last row for its cursor */
+  private pageOf(
+    found: readonly Entity[],
+    { limit, filters }: PageRequest,
+    lastOf: () => Readonly<Record<string, string | null>>,
+  ): Page<Item> {
+    const nextCursor = found.length > limit ? this.order.encode(lastOf(), filters) : undefined;
+    return { items: shared(found.slice(0, limit).map(this.toItem)), nextCursor };
   }
 
   private findsOf(): Batches<readonly [bigint], Item | undefined> {
@@ -216,11 +245,6 @@ export class SharedRepository<Entity extends ObjectLiteral & { id: string }, Ite
       once: this.idempotency.inserts(once),
     };
   }
-}
-
-/** A PostgreSQL array literal of values that need no quotes. */
-function arrayOf(values: readonly unknown[]): string {
-  return `{${values.join(',')}}`;
 }
 
 function columnsOf(rows: readonly (readonly unknown[])[]): unknown[][] {

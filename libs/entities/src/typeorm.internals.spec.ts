@@ -7,7 +7,7 @@ test('the installed TypeORM describes entities as known', async () => {
 
 test.each<[change: string, change: (toy: EntityMetadata) => unknown, difference: RegExp]>([
   ['other types', ({ dataSource }) => (dataSource.driver.normalizeType = () => 'text'), /text,text,text/],
-  ['no indices', (toy) => (toy.indices = []), /text; false; expected/],
+  ['no indices', (toy) => (toy.indices = []), /text; listeners: ; expected|text; listeners: \(|text; listeners: ; /],
   ['other values', ({ dataSource }) => (dataSource.driver.preparePersistentValue = String), /\(a; \["b"\]/],
   ['values as they come', ({ dataSource }) => (dataSource.driver.prepareHydratedValue = String), /; "\[/],
 ])('another TypeORM is noticed: %s', async (_, change, difference) => {

@@ -55,8 +55,14 @@ export const IDEMPOTENCY_STATEMENTS = {
  *
  * @param table a table with a generated column `id`
  * @param columns columns of the table, in the order of `types`
+ * @param read the SQL of their values, from columns of these names and types
  */
-export function insertOnceText(table: string, columns: readonly string[], types: readonly string[]): string {
+export function insertOnceText(
+  table: string,
+  columns: readonly string[],
+  types: readonly string[],
+  read: string,
+): string {
   const names = columns.join(', ');
   const values = types.map((type, index) => `$${index + 4}::${type}[]`);
   return `WITH sent AS (
@@ -69,7 +75,7 @@ export function insertOnceText(table: string, columns: readonly string[], types:
         ${UNLESS_KEPT} RETURNING client_id AS stored_client, key AS stored_key, result AS stored_id
       ), inserted AS (
         INSERT INTO ${table} (id, ${names}) OVERRIDING SYSTEM VALUE
-        SELECT stored_id::bigint, ${names} FROM stored
+        SELECT stored_id::bigint, ${read} FROM stored
         JOIN sent ON sent_client = stored_client AND sent_key = stored_key
       ) SELECT stored_client, stored_key, stored_id FROM stored`;
 }

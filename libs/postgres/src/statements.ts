@@ -11,7 +11,7 @@ export interface Statement {
 }
 
 /**
- * Executes a statement on a client. Rows are arrays of columns; bigint columns are exact strings. Rejects with TypeORM's
+ * Executes a statement on a client. Rows are arrays of columns; bigints, also in arrays, are exact strings. Rejects with TypeORM's
  * QueryFailedError for an error of PostgreSQL, or with the error of the connection.
  *
  * Statements of the platform return bigints and texts only: all other types have parsers that are global, which modules
@@ -26,6 +26,8 @@ export type Execute = <Row extends unknown[]>(
 /** Types whose text is the value: bigint, so that it stays exact, text and varchar. */
 const { INT8, TEXT, VARCHAR } = pg.types.builtins;
 const TEXT_TYPES = new Set<number>([INT8, TEXT, VARCHAR]);
+/** Arrays of these types. */
+const TEXT_ARRAY_TYPES = new Set([1016, 1009, 1015]);
 
 /** Lowest object id of user-defined types, such as enums. Their text is the value, too. */
 const FIRST_USER_TYPE = 16_384;
@@ -36,8 +38,22 @@ export type ColumnParser = (text: string) => unknown;
 /** The parser of a column whose text is its value. */
 export const asText: ColumnParser = (text) => text;
 
+/** The texts of an array, of several dimensions if PostgreSQL's is. */
+const asTexts: ColumnParser = (text) => {
+  const open: unknown[][] = [[]];
+  // Bounds such as `[0:1]=` stand before the array.
+  for (const [token, quoted] of text.slice(text.indexOf('{')).matchAll(/[{}]|"((?:[^"\\]|\\.)*)"|[^{},"]+/gs)) {
+    const array = open.at(-1) as unknown[];
+    if (token === '}') open.pop();
+    else if (token === '{') open.push(array[array.push([]) - 1] as unknown[]);
+    else array.push(quoted?.replace(/\\(.)/gs, '$1') ?? (token === 'NULL' ? null : token));
+  }
+  return open[0]?.[0];
+};
+
 /** @param type PostgreSQL's object id of the column's type */
 export function columnParserOf(type: number): ColumnParser {
+  if (TEXT_ARRAY_TYPES.has(type)) return asTexts;
   return TEXT_TYPES.has(type) || type >= FIRST_USER_TYPE ? asText : (pg.types.getTypeParser(type) as ColumnParser);
 }
 

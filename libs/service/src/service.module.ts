@@ -1,7 +1,7 @@
 import { type DynamicModule, Global, Module, type Type } from '@nestjs/common';
 import { APP_FILTER, APP_GUARD, APP_PIPE, DiscoveryModule } from '@nestjs/core';
 import { ApiKeyGuard, AuthModule, EventStreams, REQUEST_STEPS, type RequestStep } from '#api-keys';
-import { ConstraintErrors } from '#entities';
+import { ConstraintErrors, UnsharedEntities } from '#entities';
 import { DeclaredErrors } from '#errors';
 import { ErrorFilter } from '#http';
 import { IdempotencyModule } from '#idempotency';
@@ -95,6 +95,7 @@ function requestModule(parts: readonly LoadedPart[]): DynamicModule {
     imports: [DiscoveryModule, ...ofRequests.map(({ module }) => module)],
     providers: [
       OperationRegistry,
+      UnsharedEntities,
       {
         provide: REQUEST_STEPS,
         inject: [...ofRequests.flatMap(({ step }) => step ?? []), EventStreams],
