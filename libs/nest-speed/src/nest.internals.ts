@@ -1,6 +1,6 @@
 import type { ArgumentMetadata, ExecutionContext, INestApplication, NestInterceptor } from '@nestjs/common';
 import { StreamableFile } from '@nestjs/common';
-import type { GuardsConsumer, InterceptorsConsumer, ParamsTokenFactory, PipesConsumer } from '@nestjs/core/internal';
+import type { InterceptorsConsumer, ParamsTokenFactory, PipesConsumer } from '@nestjs/core/internal';
 import type { RouterExecutionContext } from '@nestjs/core/router/router-execution-context.js';
 import { AsyncResource } from 'node:async_hooks';
 import { createRequire } from 'node:module';
@@ -14,8 +14,7 @@ export const TESTED_RELEASES = ['12.5.0', '12.5.1'];
 /** The methods of Nest that are called or replaced, by their classes. */
 const METHODS = {
   RouterExecutionContext:
-    'createGuardsFn, createPipesFn, createHandleResponseFn, isPipeable, pickStreamingBody, reflectSse, reflectRenderTemplate',
-  GuardsConsumer: 'createContext',
+    'createPipesFn, createHandleResponseFn, isPipeable, pickStreamingBody, reflectSse, reflectRenderTemplate',
   InterceptorsConsumer: 'intercept, createContext, transformDeferred',
   PipesConsumer: 'applyPipes',
   ParamsTokenFactory: 'exchangeEnumForString',
@@ -36,7 +35,7 @@ export const HANDLER_CALLS: FastReach = {
   touches: `executionContextCreator of its router; ${Object.entries(METHODS)
     .map(([name, methods]) => `${methods} of ${name}`)
     .join('; ')}`,
-  why: 'guards, pipes, interceptors and responses cost no promise where nothing needs to wait',
+  why: 'pipes, interceptors and responses cost no promise where nothing needs to wait',
   fastPath: 'handler-calls',
   check: () => {
     for (const [name, methods] of Object.entries(METHODS)) {
@@ -54,8 +53,10 @@ export const HANDLER_CALLS: FastReach = {
 };
 
 /** The members of Nest's RouterExecutionContext that are used here; Nest declares some of them as private. */
-interface HandlerCalls extends Pick<RouterExecutionContext, keyof RouterExecutionContext> {
-  readonly guardsConsumer: GuardsConsumer;
+interface HandlerCalls extends Pick<
+  RouterExecutionContext,
+  'applicationRef' | 'createPipesFn' | 'createHandleResponseFn' | 'isPipeable' | 'reflectSse' | 'reflectRenderTemplate'
+> {
   readonly interceptorsConsumer: InterceptorsConsumer;
   readonly pipesConsumer: Pick<PipesConsumer, 'applyPipes'> & { readonly paramsTokenFactory: ParamsTokenFactory };
   pickStreamingBody(result: unknown, streams: readonly unknown[]): unknown;
@@ -67,10 +68,10 @@ type Send = (result: unknown, response: unknown, request: unknown, returned?: un
 type Intercept = (...call: Parameters<InterceptorsConsumer['intercept']>) => Promise<unknown>;
 
 /**
- * Lets an application call its handlers with fewer promises. Nest awaits the guards, each pipe of each parameter, each
- * interceptor and the response, and wraps each interceptor in four observables: for a short request as much work as all the rest.
- * Here all of them are awaited only if they are promises. Direct interceptors behind the last other one are plain calls;
- * the others need one observable each. The order of the steps, and all responses but values stay with Nest.
+ * Lets an application call its handlers with fewer promises. Nest awaits each pipe of each parameter, each interceptor and the
+ * response, and wraps each interceptor in four observables: for a short request as much work as all the rest. Here pipes,
+ * interceptors and responses are awaited only if they are promises. Direct interceptors behind the last other one are plain calls;
+ * the others need one observable each. Guards, the order of the steps, and all responses but values stay with Nest.
  *
  * Must be called before routes are registered, which `listen` does, and only if `HANDLER_CALLS` finds no difference.
  *
@@ -85,30 +86,10 @@ export function callHandlersDirectly(app: INestApplication): string | undefined 
   if (calls === undefined || Object.getPrototypeOf(calls) !== prototype)
     return 'this application calls its handlers by another class';
   const { interceptorsConsumer } = calls;
-  calls.createGuardsFn = createGuards(calls, calls.createGuardsFn.bind(calls));
   calls.createPipesFn = createPipes(calls);
   calls.createHandleResponseFn = createSend(calls, calls.createHandleResponseFn.bind(calls));
   interceptorsConsumer.intercept = createIntercept(calls, interceptorsConsumer.intercept.bind(interceptorsConsumer));
   return undefined;
-}
-
-type CreateGuards = HandlerCalls['createGuardsFn'];
-
-function createGuards({ guardsConsumer }: HandlerCalls, byNest: CreateGuards): CreateGuards {
-  return (guards, instance, callback, type) => {
-    if (guards.length === 0) return null;
-    return ((args) => {
-      const context = guardsConsumer.createContext(args, instance, callback);
-      context.setType(type as string);
-      for (const [index, guard] of guards.entries()) {
-        const verdict = guard.canActivate(context);
-        if (verdict === true) continue;
-        const rest = [{ canActivate: () => verdict }, ...guards.slice(index + 1)];
-        return byNest(rest, instance, callback, type)?.(args);
-      }
-      return undefined;
-    }) as ReturnType<CreateGuards>;
-  };
 }
 
 /** As with Nest, the pipes of all parameters run at the same time. */
