@@ -31,11 +31,10 @@ describe.each([
       (nest: INestApplication) => void nest.enableVersioning({ type: VersioningType.HEADER, header: 'X-Version' }),
     ],
   ])('refuses %s in setUp', async (method, setUp) => {
-    await expect(start(setUp)).rejects.toThrow(
-      new StartupError(
-        `Nothing may call app.${method}: it would change the addresses of the API, health checks and pages. In your own ` +
-          "modules use @Version('2') for /v2, and @Controller('…') or RouterModule for a prefix.",
-      ),
-    );
+    const sentence = `Nothing may call app.${method}: it would change the addresses of the API, health checks and pages. In your`;
+    await expect(start(setUp)).rejects.toMatchObject({
+      name: StartupError.name,
+      message: expect.stringContaining(sentence) as string,
+    });
   });
 });

@@ -25,7 +25,7 @@ const definitions = new Map<ConstrainedTable, Map<string, ForeignKeyErrors>>();
  *
  * At start, the log warns of names that the table does not have. A violation of a partition counts as that of its partitioned table.
  *
- * @example defineConstraintErrors(VisitEntity, { uq_visit_time: TIME_TAKEN, fk_visit_pet: { missing: NO_SUCH_PET, referenced: PET_HAS_VISITS } });
+ * @example defineConstraintErrors(OrderEntity, { uq_order_number: ORDER_EXISTS, fk_order_customer: { missing: NO_SUCH_CUSTOMER, referenced: CUSTOMER_HAS_ORDERS } });
  * @param errors by the name of the constraint. A foreign key that has one error has it for rows that refer to none
  * @throws Error at import time when a constraint of the table has an error already
  */
