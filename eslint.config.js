@@ -20,7 +20,7 @@ export const LIBRARIES = {
   postgres: ['embedded-postgres', 'errors', 'runtime', 'settings'],
   input: ['errors', 'http', 'json', 'nest-speed', 'runtime', 'settings'],
   'api-keys': ['errors', 'http', 'operations', 'postgres', 'runtime', 'settings'],
-  idempotency: ['errors', 'http', 'json', 'operations', 'postgres', 'runtime'],
+  idempotency: ['errors', 'http', 'input', 'json', 'operations', 'postgres', 'runtime'],
   observability: ['errors', 'http', 'operations', 'postgres', 'runtime', 'settings'],
   openapi: ['errors', 'idempotency', 'operations', 'runtime', 'settings'],
   entities: ['errors', 'idempotency', 'input', 'json', 'nest-speed', 'postgres', 'runtime', 'settings'],

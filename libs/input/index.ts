@@ -1,5 +1,5 @@
 export { BODY_SETTINGS, BodyGuard, BodyLimits } from './src/body.guard.js';
-export { CLASS_TRANSFORMERS } from './src/class-transformers.internals.js';
+export { CLASS_TRANSFORMERS, type SubType, subTypesOf } from './src/class-transformers.internals.js';
 export { DECLARED_TYPES } from './src/declared-types.internals.js';
 export { GLOBAL_PIPES } from './src/global-pipes.internals.js';
 export { type Handler, HANDLER_PARAMETERS, queryClassOf } from './src/handler-parameters.internals.js';

@@ -15,6 +15,9 @@ const TIME_OF_FILES = '1700000000000';
 const APP_MODULE = 'src/app.module.ts';
 const DOCUMENT = 'openapi.json';
 
+/** The section of the guide for what most features need next. */
+const CONSTRAINTS = 'docs/extending.md#relations-and-constraints';
+
 /** What differs: the door of the platform, the folder of migrations, and the runner of tests. */
 const REPOSITORY = { platform: '#platform', migrations: 'migrations', leftOut: /^test\/[^/]+\.test\.ts$/, nextSteps };
 const PROJECT = {
@@ -116,6 +119,7 @@ Next:
   npm test -- ${plural.padEnd(18)}its tests, on PostgreSQL and on the embedded engine
   npm run petstore -- migrate   makes its table; the embedded engine does so when the service starts
   npm run petstore -- keys create --client <client> --scopes ${plural}:read,${plural}:write
+A unique name, a foreign key, a PATCH: ${CONSTRAINTS}
 `;
 }
 
@@ -126,5 +130,6 @@ Next:
   npm test                      its tests, on the embedded engine
 The command migrate makes its table; the embedded engine does so when the service starts.
 Clients need keys with the scopes ${plural}:read and ${plural}:write, by the command keys create.
+A unique name, a foreign key, a PATCH: node_modules/petstore-service/${CONSTRAINTS}
 `;
 }

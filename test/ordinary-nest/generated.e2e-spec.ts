@@ -93,7 +93,8 @@ test('a feature has entity, migration, DTOs, repository, service, controller, mo
     expect.stringContaining('CREATE TABLE gift_box ('),
     expect.stringContaining('CREATE TABLE unions ('),
   ]);
-  for (const step of ['npm run generate', 'npm test -- gift-boxes', '--scopes gift-boxes:read,gift-boxes:write']) {
+  const scopes = '--scopes gift-boxes:read,gift-boxes:write';
+  for (const step of ['npm run generate', 'npm test -- gift-boxes', scopes, '#relations-and-constraints']) {
     expect(printed.slice(printed.indexOf('\nNext:'))).toContain(step);
   }
 });

@@ -25,7 +25,7 @@ const definitions = new Map<ConstrainedTable, Map<string, ForeignKeyErrors>>();
  *
  * At start, the log warns of names that the table does not have. A violation of a partition counts as that of its partitioned table.
  *
- * @example defineConstraintErrors(OrderEntity, { uq_order_number: ORDER_EXISTS, fk_order_customer: { missing: NO_SUCH_CUSTOMER, referenced: CUSTOMER_HAS_ORDERS } });
+ * @example defineConstraintErrors(ToyEntity, { uq_toy_name: TOY_EXISTS, fk_toy_box: { missing: NO_BOX, referenced: BOX_HAS_TOYS } });
  * @param errors by the name of the constraint. A foreign key that has one error has it for rows that refer to none
  * @throws Error at import time when a constraint of the table has an error already
  */

@@ -1,3 +1,6 @@
+import { Type, plainToInstance } from 'class-transformer';
+import fc from 'fast-check';
+import { isDeepStrictEqual } from 'node:util';
 import { fingerprintOf } from './fingerprint.js';
 
 const fingerprint = (input: object, operation = 'POST /v1/orders'): string =>
@@ -11,6 +14,62 @@ class NewOrder {
 }
 const order = (members: object): NewOrder => Object.assign(new NewOrder(), members);
 
+class Card {
+  number: string;
+}
+class Transfer {
+  number: string;
+}
+const discriminator = {
+  property: 'kind',
+  subTypes: [
+    { name: 'card', value: Card },
+    { name: 'transfer', value: Transfer },
+  ],
+};
+class Paid {
+  @Type(() => Object, { discriminator })
+  payment: object;
+
+  @Type(() => Object, { discriminator })
+  payments: object[];
+}
+const paid = (plain: object): Paid => plainToInstance(Paid, plain);
+
+class WithAccessor {
+  #secret = '';
+  get secret(): string {
+    return this.#secret;
+  }
+  set secret(secret: string) {
+    this.#secret = secret;
+  }
+  /** Another one at each call. */
+  get readAt(): number {
+    return performance.now();
+  }
+}
+class Derived extends WithAccessor {}
+class Masked {
+  constructor(
+    readonly number = '',
+    readonly currency = 'EUR',
+  ) {}
+  toJSON(): object {
+    return { currency: this.currency };
+  }
+}
+/** As the date classes of libraries: a cache that requests share is among its members. */
+class WithCache {
+  static readonly shared = { used: 0 };
+  readonly cache = WithCache.shared;
+  constructor(readonly time: number) {}
+  toJSON(): number {
+    WithCache.shared.used++;
+    return this.time;
+  }
+}
+
 test('a fingerprint does not depend on the order of members, at any depth', () => {
   const one = { name: 'Rex', categoryId: 7n, tags: [{ a: 1, b: 2 }] };
   const other = { tags: [{ b: 2, a: 1 }], categoryId: 7n, name: 'Rex' };
@@ -23,24 +82,69 @@ test('a fingerprint does not depend on the order of members, at any depth', () =
   expect(fingerprint({ tags: new Map(pairs) })).toBe(fingerprint({ tags: new Map(pairs.reverse()) }));
 });
 
-test('a fingerprint is the same for an undefined and for a missing member', () => {
-  expect(fingerprint({ name: 'Rex', note: undefined })).toBe(fingerprint({ name: 'Rex' }));
+test('a fingerprint is the same for what clients cannot send or do not mean', () => {
+  const before = fingerprint({ name: 'Rex' });
+  expect(fingerprint({ name: 'Rex', note: undefined })).toBe(before);
+  expect(fingerprint({ name: 'Rex', compute: () => 1 })).toBe(before);
+  expect(fingerprint({ name: 'Rex', [Symbol('note')]: 1 })).toBe(before);
+  expect(fingerprint({ id: 7 })).toBe(fingerprint({ id: 7n }));
+  expect(fingerprint({ price: 1.0 })).toBe(fingerprint({ price: JSON.parse('1e0') as number }));
+  const at = (text: string): object => ({ at: new Date(text) });
+  expect(fingerprint(at('2026-11-22T09:30:00Z'))).toBe(fingerprint(at('2026-11-22T10:30:00+01:00')));
+  const derived = (): Derived => Object.assign(new Derived(), { secret: 'a' });
+  expect(fingerprint(derived())).toBe(fingerprint(derived()));
+  expect(fingerprint(new WithCache(1))).toBe(fingerprint(new WithCache(1)));
 });
 
-test.each([
+test.each<[string, object, object]>([
   ['the last digit of an int64', { id: 9223372036854775807n }, { id: 9223372036854775806n }],
   ['a digit beyond 2^53', { id: 9007199254740993n }, { id: 9007199254740992n }],
   ['type, number or text', { id: 7n }, { id: '7' }],
+  ['the sign of zero', { id: -0 }, { id: 0 }],
   ['the order of an array', { tags: [1, 2] }, { tags: [2, 1] }],
+  ['the nesting of an array', { tags: [[1], 2] }, { tags: [[1, 2]] }],
   ['the exponent of a number', { size: 1e100 }, { size: 1e200 }],
   ['a number beyond a double, or null', { size: Infinity }, { size: null }],
   ['the sign of a number beyond a double', { size: Infinity }, { size: -Infinity }],
+  ['NaN, or null', { size: NaN }, { size: null }],
+  ['undefined, or null, in an array', { tags: [undefined] }, { tags: [null] }],
   ['the normalisation of a text', { name: '\u00e9' }, { name: 'e\u0301' }],
   ['the position where one text ends and the next begins', { a: 'xy', b: 'z' }, { a: 'x', b: 'yz' }],
   ['null in place of a missing member', { name: null }, {}],
+  ['undefined in place of the default', order({ colour: undefined }), order({})],
   ['a member of a Map', { tags: new Map([['a', 1]]) }, { tags: new Map([['a', 2]]) }],
+  ['the type of a key of a Map', { tags: new Map<unknown, number>([['1', 1]]) }, { tags: new Map([[1, 1]]) }],
   ['an item of a Set', { tags: new Set([1]) }, { tags: new Set([2]) }],
+  ['Map or object', { tags: new Map([['a', 1]]) }, { tags: { a: 1 } }],
+  ['Set or array', { tags: new Set([1]) }, { tags: [1] }],
   ['a millisecond of a time', { at: new Date(0) }, { at: new Date(1) }],
+  ['a time or its text', { at: new Date(0) }, { at: new Date(0).toJSON() }],
+  ['an invalid time or null', { at: new Date(NaN) }, { at: null }],
+  ['a byte', Buffer.from('a'), Buffer.from('b')],
+  ['bytes or their JSON', Buffer.from('a'), Buffer.from('a').toJSON()],
+  ['the type of bytes', { bytes: new Uint8Array(4) }, { bytes: new Uint32Array(1) }],
+  ['a byte of an ArrayBuffer', { bytes: Uint8Array.of(1).buffer }, { bytes: Uint8Array.of(2).buffer }],
+  ['a text', { text: 'a' }, { text: 'b' }],
+  ['a symbol', { kind: Symbol('a') }, { kind: Symbol('b') }],
+  ['a boxed value', { size: Object(1) as object }, { size: Object(2) as object }],
+  ['a query', { query: new URLSearchParams('a=1') }, { query: new URLSearchParams('a=2') }],
+  [
+    'what an accessor sets',
+    Object.assign(new Derived(), { secret: 'a' }),
+    Object.assign(new Derived(), { secret: 'b' }),
+  ],
+  ['what toJSON conceals', new Masked('1'), new Masked('2')],
+  ['what toJSON returns', new WithCache(1), new WithCache(2)],
+  [
+    'the class that a discriminator has chosen',
+    paid({ payment: { kind: 'card', number: '1' } }),
+    paid({ payment: { kind: 'transfer', number: '1' } }),
+  ],
+  [
+    'the class that a discriminator has chosen for an item',
+    paid({ payments: [{ kind: 'card', number: '1' }] }),
+    paid({ payments: [{ kind: 'transfer', number: '1' }] }),
+  ],
 ])('fingerprints differ by %s', (_, one, other) => {
   expect(fingerprint(one)).not.toBe(fingerprint(other));
 });
@@ -57,4 +161,66 @@ test('a fingerprint ignores members with the default of their class, at any dept
   for (const other of [{ colour: 'black' }, { sizes: [] }, { sizes: [{ width: 2n }] }, { note: 'brown' }]) {
     expect(fingerprint(order({ name: 'Rex', ...other }))).not.toBe(before);
   }
+});
+
+const LEAVES: unknown[] = [
+  ...[0, -0, 1, 1n, '1', 1.5, '1.5', 'a', '', true, 'true', null, 'null', undefined, 'undefined', NaN, 'NaN', Infinity],
+  ...[new Date(0), 'Date(0)', new Date(0).toJSON(), Buffer.from('a'), Buffer.from('a').toJSON(), Uint16Array.of(97)],
+];
+const { tree: input } = fc.letrec<Record<'tree', unknown>>((tie) => {
+  const items = fc.array(tie('tree'), { maxLength: 2 });
+  const entries = fc.array(
+    fc.tuple(fc.constantFrom('a', 'b', '1', '__proto__', 'constructor', 'toString', 'toJSON'), tie('tree')),
+    { maxLength: 2 },
+  );
+  return {
+    tree: fc.oneof(
+      { maxDepth: 2, withCrossShrink: true },
+      fc.constantFrom(...LEAVES),
+      items,
+      items.map((all) => new Set(all)),
+      entries.map((all) => new Map(all)),
+      entries.map((all) => Object.fromEntries(all)),
+      entries.map((all) => Object.assign(new NewOrder(), Object.fromEntries(all.filter(([name]) => name === 'a')))),
+    ),
+  };
+});
+
+/** The value with the same representation for what does not count. Classes but NewOrder count. */
+function meaningOf(value: unknown): unknown {
+  if (typeof value === 'number' && Number.isInteger(value) && !Object.is(value, -0)) return BigInt(value);
+  if (Array.isArray(value)) return value.map(meaningOf);
+  if (value instanceof Set) return ['Set', ...[...value].map(meaningOf)].concat(Symbol.for('Set'));
+  if (value instanceof Map) return new Map([...value].map(([key, item]) => [key, meaningOf(item)]));
+  if (typeof value !== 'object' || value === null || value instanceof Date || ArrayBuffer.isView(value)) return value;
+  const isDefault = (name: string): boolean => value instanceof NewOrder && ['colour', 'sizes'].includes(name);
+  const sent = Object.entries(value).filter(([name, member]) => member !== undefined && !isDefault(name));
+  return Object.fromEntries(sent.map(([name, member]) => [name, meaningOf(member)]));
+}
+
+test('two inputs have the same fingerprint exactly if a handler cannot tell them apart', () => {
+  fc.assert(
+    fc.property(input, input, (one, other) => {
+      expect(fingerprint([one]) === fingerprint([other])).toBe(isDeepStrictEqual(meaningOf(one), meaningOf(other)));
+    }),
+    { numRuns: 5_000 },
+  );
+});
+
+test('fingerprints of released versions stay valid: of texts, numbers, bigints, defaults and lists', () => {
+  class Line {
+    quantity = 1;
+    name: string;
+  }
+  class Order {
+    colour = 'brown';
+  }
+  const lines = [{ name: 'é "quoted" \\ \u2028 🐕' }, { quantity: 2, name: '' }];
+  const body = Object.assign(new Order(), {
+    ...{ name: 'Rex', id: 9223372036854775807n, price: 0.1, huge: 1e100, small: -1.5e-7, count: 9007199254740993n },
+    ...{ isSold: true, note: null, map: { 10: 'ten', 9: 'nine', b: 1, a: [], __x: {} }, missing: undefined },
+    lines: lines.map((line) => Object.assign(new Line(), line)),
+  });
+  expect(fingerprint(body)).toBe('528f9d245efd6f99d3632b10f52c1a05de11305c13f45b50d26e24db61847659');
+  expect(fingerprint({ id: 7n, body })).toBe('1b2d29adfb99e655313ea7db192de27c0612562d2c2170e87c46de3cf21f6d9b');
 });

@@ -1,55 +1,119 @@
 import { createHash } from 'node:crypto';
+import { type SubType, subTypesOf } from '#input';
 import { writeJson } from '#json';
 
 /**
- * Identifies the meaning of a request, in 32 bytes: its operation, and its input as the handler got it. Two inputs mean the
- * same if their JSON texts differ only in the order of members; integers count with all their digits.
+ * Identifies the meaning of a request, in 32 bytes: its operation, and its input as the handler got it. Inputs that a handler can tell
+ * apart have different fingerprints: by class, `0` from `-0`, a Date from its text. Four things do not count, because clients cannot
+ * send them or do not mean them: the order of members, undefined in place of a missing member, a bigint in place of the same
+ * number, and members without an accessor or name that other code can read, such as `#secret` and symbols.
  *
  * Requests may be repeated after a deploy, so members whose value is the default of their class do not count: a new member
  * with a default changes nothing for clients that do not send it. `operation` is method and route.
+ *
+ * @throws RangeError when the input contains itself
  */
 export function fingerprintOf(operation: string, input: object): Buffer {
   return createHash('sha256')
-    .update(`${operation}\n${writeJson(sortMembers(input))}`)
+    .update(`${operation}\n${textOf(input)}`)
     .digest();
 }
 
-/** In place of a number that a double cannot hold. */
-const BEYOND = 10n ** 400n;
-
-function sortMembers(value: unknown): unknown {
-  if (Array.isArray(value)) {
-    return value.map(sortMembers);
+/**
+ * The JSON text of a value, with its members in order; for what JSON has not, a text that is no JSON. Keys that are kept must stay
+ * valid, so the text of a JSON value never changes.
+ *
+ * @param subTypes of the member that holds the value
+ */
+function textOf(value: unknown, subTypes: readonly SubType[] = []): string {
+  if (typeof value === 'string') return writeJson(value);
+  if (typeof value !== 'object' || value === null) return Object.is(value, -0) ? '-0' : String(value);
+  const itemOf = (item: unknown): string => textOf(item, subTypes);
+  if (Array.isArray(value)) return `[${Array.from(value, itemOf).join()}]`;
+  if (value instanceof Date) return `Date(${value.getTime()})`;
+  if (value instanceof Set) return `Set(${Array.from(value, itemOf).join()})`;
+  if (value instanceof Map) {
+    const entries = Array.from(value, ([key, item]) => `${textOf(key)}:${itemOf(item)}`);
+    return `Map(${entries.sort().join()})`;
   }
-  // class-transformer makes them of objects and arrays. JSON has no members of either.
-  if (value instanceof Map) return sortMembers(Object.fromEntries(value));
-  if (value instanceof Set) return [...value].map(sortMembers);
-  // JSON would write null. No bigint that a client sends is as large.
-  if (value === Infinity || value === -Infinity) return value > 0 ? BEYOND : -BEYOND;
-  if (typeof value !== 'object' || value === null || ('toJSON' in value && typeof value.toJSON === 'function')) {
-    return value;
-  }
-  const defaults = defaultsOf(value);
-  const members = Object.entries(value)
-    .map(([name, member]) => [name, sortMembers(member)] as const)
-    .filter(
-      ([name, member]) => member === undefined || !defaults?.has(name) || writeJson(member) !== defaults.get(name),
-    )
-    .sort(([one], [other]) => (one < other ? -1 : 1));
-  return Object.fromEntries(members);
+  if (ArrayBuffer.isView(value)) return `${tagOf(value)}(${bytesOf(value.buffer, value.byteOffset, value.byteLength)})`;
+  if (value instanceof ArrayBuffer) return `ArrayBuffer(${bytesOf(value)})`;
+  return textOfObject(value, subTypes);
 }
 
-/** By prototype: the JSON texts of a new instance's members, by name. */
-const defaultsByClass = new WeakMap<object, ReadonlyMap<string, string>>();
-
-function defaultsOf(instance: object): ReadonlyMap<string, string> | undefined {
-  const prototype = Object.getPrototypeOf(instance) as { constructor: new () => object } | null;
-  if (prototype === null || prototype === Object.prototype || prototype.constructor.length > 0) return undefined;
-  let defaults = defaultsByClass.get(prototype);
-  if (defaults === undefined) {
-    const members = Object.entries(new prototype.constructor()).filter(([, value]) => value !== undefined);
-    defaults = new Map(members.map(([name, value]) => [name, writeJson(sortMembers(value))]));
-    defaultsByClass.set(prototype, defaults);
+function textOfObject(value: object, subTypes: readonly SubType[]): string {
+  const { type, accessors, defaults } = classOf(value);
+  const chosen = subTypes.find((subType) => subType.value === type)?.name ?? '';
+  const hasJson = 'toJSON' in value && typeof value.toJSON === 'function';
+  // Without a prototype, names such as `__proto__` are ordinary. Names that are integers come first, as in any object.
+  const texts = Object.create(null) as Record<string, string>;
+  for (const name of [...Object.keys(value), ...accessors].sort()) {
+    const member = (value as Record<string, unknown>)[name];
+    // Objects within a library's class, such as a locale, may be caches that requests share.
+    if (typeof member === 'function' || (hasJson && typeof member === 'object')) continue;
+    const text = textOf(member, type && subTypesOf(type, name));
+    if (text !== (defaults?.get(name) ?? 'undefined')) texts[name] = `${writeJson(name)}:${text}`;
   }
-  return defaults;
+  const members = `{${Object.keys(texts)
+    .map((name) => texts[name])
+    .join()}}`;
+  if (hasJson) return `${chosen}JSON(${textOf((value.toJSON as (key: string) => unknown)(''))})${members}`;
+  // An instance without members may have a text, such as URLSearchParams.
+  const hasText = type !== undefined && members === '{}' && value.toString !== Object.prototype.toString;
+  return `${chosen}${hasText ? (value as { toString(): string }).toString() : ''}${members}`;
+}
+
+interface ClassOfValue {
+  /** Undefined for a plain object. */
+  readonly type: (new () => object) | undefined;
+  /** Properties of the prototype that can be read and written: `plainToInstance` sets them. */
+  readonly accessors: readonly string[];
+  /** The texts of a new instance's members, by name. */
+  readonly defaults: ReadonlyMap<string, string> | undefined;
+}
+
+const PLAIN: ClassOfValue = { type: undefined, accessors: [], defaults: undefined };
+
+/** By prototype. */
+const classes = new WeakMap<object, ClassOfValue>();
+
+function classOf(instance: object): ClassOfValue {
+  const prototype = Object.getPrototypeOf(instance) as { constructor: new () => object } | null;
+  if (prototype === null || isRoot(prototype)) return PLAIN;
+  let known = classes.get(prototype);
+  if (known === undefined) {
+    const type = prototype.constructor;
+    known = { type, accessors: accessorsOf(prototype), defaults: undefined };
+    // Kept before the new instance is read, which is of this class, too.
+    classes.set(prototype, known);
+    if (type.length === 0) classes.set(prototype, (known = { ...known, defaults: defaultsOf(type, known.accessors) }));
+  }
+  return known;
+}
+
+function defaultsOf(type: new () => object, accessors: readonly string[]): Map<string, string> {
+  const made = new type() as Record<string, unknown>;
+  const names = [...Object.keys(made), ...accessors].filter((name) => made[name] !== undefined);
+  return new Map(names.map((name) => [name, textOf(made[name], subTypesOf(type, name))]));
+}
+
+function accessorsOf(prototype: object): string[] {
+  if (isRoot(prototype)) return [];
+  const own = Object.entries(Object.getOwnPropertyDescriptors(prototype)).filter(
+    ([, found]) => found.get !== undefined && found.set !== undefined,
+  );
+  return [...new Set([...own.map(([name]) => name), ...accessorsOf(Object.getPrototypeOf(prototype) as object)])];
+}
+
+/** Whether a prototype is that of all objects, which the realm of a value has of its own. */
+function isRoot(prototype: object): boolean {
+  return Object.getPrototypeOf(prototype) === null;
+}
+
+function tagOf(value: object): string {
+  return Object.prototype.toString.call(value).slice('[object '.length, -1);
+}
+
+function bytesOf(buffer: ArrayBufferLike, offset = 0, length = buffer.byteLength): string {
+  return Buffer.from(buffer, offset, length).toString('base64');
 }

@@ -1,6 +1,6 @@
 import type { Type } from '@nestjs/common';
 import { isDeepStrictEqual } from 'node:util';
-import { Exclude, Expose, Transform, TransformationType, Type as TypeOf } from 'class-transformer';
+import { Exclude, Expose, Transform, TransformationType, Type as TypeOf, type TypeOptions } from 'class-transformer';
 import { defaultMetadataStorage as storage } from 'class-transformer/cjs/storage.js';
 import type { Reach } from '#runtime';
 
@@ -48,6 +48,18 @@ export function classesOf(type: Type, property: string): readonly Type[] | undef
   }
 }
 
+/** A class that a discriminator chooses, and the discriminator's value. */
+export interface SubType {
+  readonly name: string;
+  readonly value: unknown;
+}
+
+/** The classes from which the discriminator of `@Type()` chooses for a property; none if the instances keep the discriminator. */
+export function subTypesOf(type: unknown, property: string): readonly SubType[] {
+  const found = storage.findTypeMetadata(type as Type, property) as { options?: TypeOptions } | undefined;
+  return (found?.options?.keepDiscriminatorProperty ? undefined : found?.options?.discriminator?.subTypes) ?? [];
+}
+
 export const CLASS_TRANSFORMERS: Reach = {
   dependency: 'class-transformer',
   touches: '`defaultMetadataStorage` of `cjs/storage.js`',
@@ -83,6 +95,8 @@ export const CLASS_TRANSFORMERS: Reach = {
     const missed = [Exposed, Excluded, Hidden, Typed, Twice].find((each) => !hasTransformersBeside(each, ['member']));
     if (missed !== undefined) return `the decorator of a class '${missed.name}' is not found`;
     const names = [sentNameOf(Exposed, 'other'), sentNameOf(Exposed, 'member')].join();
-    return names === 'sent,member' ? undefined : `the names sent,member of @Expose come back as ${names}`;
+    if (names !== 'sent,member') return `the names sent,member of @Expose come back as ${names}`;
+    const chosen = subTypesOf(Chosen, 'member').map(({ name, value }) => value === Exposed && name);
+    return chosen.join() === 'exposed' ? undefined : `the class of a discriminator comes back as ${chosen.join()}`;
   },
 };
