@@ -99,7 +99,7 @@ export class InputPipe implements PipeTransform, OnModuleInit {
     if (late.length === 0) return;
     throw new StartupError(
       `These have no effect, because the platform has checked bodies, queries and paths before: ${late.join(', ')}. ` +
-        'Remove them; @Type(() => Number) converts, and undeclared members are dropped.',
+        'Remove them; @Type(() => Number) converts, undeclared members are dropped, and a filter of ApiError has the faults.',
     );
   }
 
