@@ -158,4 +158,39 @@ describeOnPostgresql('the statements of the service', () => {
     expect(await status()).toBe(401);
     await app.close();
   });
+
+  test('where the engine refuses the statement of several pages, each request is served by one of its own, and operators are told once', async () => {
+    const [, database] = databases as [TestDatabase, TestDatabase];
+    const app = await createTestApp({ database, settings: { FAST_PATHS: 'on' } });
+    // The role of the service is not the owner, so the policy concerns it.
+    await app.sql(`CREATE FUNCTION refuse() RETURNS boolean LANGUAGE plpgsql AS $$ BEGIN
+      IF current_query() LIKE '%LATERAL%' THEN RAISE 'cannot push down this subquery' USING ERRCODE = '0A000'; END IF;
+      RETURN true; END $$`);
+    await app.sql('ALTER TABLE pet ENABLE ROW LEVEL SECURITY');
+    await app.sql('CREATE POLICY refusing ON pet USING (refuse())');
+    const key = await app.createApiKey('pets:read', 'metrics:read');
+    const refusals = async (): Promise<number> => {
+      const { text } = await app.client.get('/metrics', { apiKey: key });
+      return Number(/^petstore_database_refused_statements_total (\d+)$/m.exec(text)?.[1]);
+    };
+    const counts = [await refusals()];
+    for (let round = 0; round < 2; round++) {
+      const pages = Array.from({ length: 10 }, (_, index) =>
+        app.client.get(`/v1/pets?limit=${index + 1}`, { apiKey: key }),
+      );
+      const sizes = (await Promise.all(pages)).map(({ status, json }) => [
+        status,
+        (json as unknown as object[]).length,
+      ]);
+      expect(sizes).toEqual(Array.from({ length: 10 }, (_, index) => [200, index + 1]));
+      counts.push(await refusals());
+    }
+    const [before = 0, first = 0, second] = counts;
+    // Two may be in flight when the first is refused.
+    expect([1, 2]).toContain(first - before);
+    expect(second).toBe(first);
+    const warnings = app.log.lines.filter(({ msg }) => msg.includes('cannot push down this subquery'));
+    expect(warnings).toMatchObject([{ level: 40, msg: expect.stringContaining('each gets its own') }]);
+    await app.close();
+  });
 });
