@@ -1,11 +1,12 @@
 /**
- * Writes all generated files: openapi.json, .env.example and the tables of settings and of reaches from the code, and the types
- * of the client from openapi.json.
+ * Writes all generated files: openapi.json, .env.example and the tables of settings and of reaches from the code, the types
+ * of the client from openapi.json, and the object of the Prometheus operator from the alerts.
  */
 import { execFileSync } from 'node:child_process';
 import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { prometheusRule } from './prometheus-rule.js';
 import { withReachesTable } from './reaches-page.js';
 import { environmentExample, withSettingsTable } from './settings-pages.js';
 
@@ -43,3 +44,6 @@ const exported = await Promise.all(internals.map((file) => import(`../dist/libs/
 const reaches = exported.flatMap((each) => Object.values(each)).filter((each) => typeof each?.check === 'function');
 const reachesPage = join(root, 'docs/dependencies.md');
 writeFileSync(reachesPage, withReachesTable(readFileSync(reachesPage, 'utf8'), reaches));
+
+const alerts = readFileSync(join(root, 'ops/prometheus/alerts.yaml'), 'utf8');
+writeFileSync(join(root, 'ops/kubernetes/monitoring/prometheus-rule.yaml'), prometheusRule(alerts));

@@ -1,4 +1,4 @@
-export { isScope, Public, PUBLIC_METADATA, RequireScopes } from './src/access.decorators.js';
+export { isScope, OpenTo, Public, PUBLIC_METADATA, RequireScopes } from './src/access.decorators.js';
 export { Deprecated, DeprecationInterceptor, Stability } from './src/deprecation.decorators.js';
 export { type Deprecation, DEPRECATION_SETTINGS } from './src/deprecation.js';
 export { operationRemoved, removalMessage } from './src/deprecation.js';

@@ -12,11 +12,13 @@ import { isDoneWithin } from '../support/until.js';
 
 /* The database becomes unreachable and returns. Not on the embedded engine, which is part of the process. */
 
+const METRICS_TOKEN = 'the-token-of-prometheus-in-an-outage';
+
 let app: TestApp;
 let name: string;
 beforeAll(async () => {
   const database = await createTestDatabase();
-  app = await createTestApp({ database, limits: { acquireTimeoutMs: 1_000 } });
+  app = await createTestApp({ database, settings: { METRICS_TOKEN }, limits: { acquireTimeoutMs: 1_000 } });
   name = new URL(app.database.settings['DATABASE_URL'] ?? '').pathname.slice(1);
 });
 afterAll(async () => {
@@ -95,6 +97,16 @@ test('in an outage a known key is valid for seconds, then opens the metrics alon
   expect(await statusOf('/metrics', known)).toBe(401);
   await allowConnections(true);
   app.clock.comeBack();
+});
+
+test('in an outage METRICS_TOKEN opens the metrics, where a key that this process has not seen gets 503', async () => {
+  const { secret } = await app.nest.get(ApiKeysService).create({ client: 'prometheus', scopes: ['metrics:read'] });
+  await allowConnections(false);
+  const scrapes = [METRICS_TOKEN, secret].map((apiKey) => app.client.get('/metrics', { apiKey }));
+  const [byToken, byKey] = await Promise.all(scrapes);
+  expect([byToken?.status, byKey?.status]).toEqual([200, 503]);
+  expect(byToken?.text).toContain('petstore_http_requests_in_flight ');
+  await allowConnections(true);
 });
 
 test('503, not took_too_long, while the look-up of a key waits for a lock', async () => {

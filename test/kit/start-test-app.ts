@@ -126,7 +126,7 @@ export async function startTestApp(
     close: async () => {
       await nest.close();
       await owner.close();
-      log.assertNoSecrets([config.bootstrapApiKey, settings.REDIS_URL, config.databaseUrl]);
+      log.assertNoSecrets([config.bootstrapApiKey, config.metricsToken, settings.REDIS_URL, config.databaseUrl]);
     },
   };
 }

@@ -6,7 +6,7 @@ import { ApiKeysService } from '#api-keys';
 import { RequireScopes } from '#operations';
 import { Database } from '#postgres';
 import type { PetStoreConfig } from '../support/config.js';
-import { createTestApp, type TestApp } from '../support/app.js';
+import { createTestApp, type TestApp, writeUsage } from '../support/app.js';
 
 /* The metrics that operators need in an emergency: a test causes what a metric counts, and the next scrape shows it. */
 
@@ -179,4 +179,33 @@ test('an unreachable Redis is shown; without Redis or replicas nothing is said o
   const { app: without, scrape: scrapeIt } = await start();
   expect(await scrapeIt()).not.toMatch(/petstore_(redis|replica)_/);
   await without.close();
+});
+
+test('METRICS_TOKEN opens /metrics and nothing else, without a client, a limit or usage', async () => {
+  const METRICS_TOKEN = 'the-token-of-prometheus+32/characters==';
+  const { app, scrape } = await start({ METRICS_TOKEN, RATE_LIMIT_PER_MINUTE: '1' });
+  const statusOf = async (path: string, apiKey: string): Promise<number> =>
+    (await app.client.get(path, { apiKey })).status;
+  await scrape();
+  for (let scrapes = 0; scrapes < 3; scrapes++) {
+    const { status, headers } = await app.client.get('/metrics', { apiKey: METRICS_TOKEN });
+    expect([status, headers]).toEqual([200, expect.not.objectContaining({ ratelimit: expect.anything() })]);
+  }
+  expect(app.log.requests.at(-1)).toMatchObject({ operation: 'readMetrics', status: 200 });
+  expect(app.log.requests.at(-1)).not.toHaveProperty('client');
+  await writeUsage(app);
+  // The call of the API key alone.
+  expect(await app.sql(`SELECT sum(calls)::int FROM key_usage WHERE operation = 'readMetrics'`)).toEqual([[1]]);
+
+  for (const path of ['/v1/pets', '/v1/test-gated/passage']) expect(await statusOf(path, METRICS_TOKEN)).toBe(401);
+  const others = [`${METRICS_TOKEN}=`, METRICS_TOKEN.slice(0, -1), METRICS_TOKEN.toUpperCase()];
+  for (const other of others) expect(await statusOf('/metrics', other)).toBe(401);
+  await app.close();
+
+  const settings = { METRICS_TOKEN: 'another-token-after-a-restart-of-it' };
+  const { app: restarted } = await start(settings);
+  const tokens = [METRICS_TOKEN, settings.METRICS_TOKEN];
+  const statuses = tokens.map(async (apiKey) => (await restarted.client.get('/metrics', { apiKey })).status);
+  expect(await Promise.all(statuses)).toEqual([401, 200]);
+  await restarted.close();
 });

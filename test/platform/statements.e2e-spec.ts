@@ -166,8 +166,9 @@ describe.each(['custom', 'generic'] as const)('EXPLAIN with a %s plan', (mode) =
   test('expired idempotency keys are found by their age, and no other rows are read', async () => {
     const nodes = await planOf(mode, IDEMPOTENCY_STATEMENTS.REMOVE_EXPIRED.text, []);
     const types = nodes.map((node) => node['Node Type']);
-    expect(types.filter((type) => type.endsWith(' Scan')).sort()).toEqual(['CTE Scan', 'Index Scan', 'Tid Scan']);
-    expect(nodes.flatMap((node) => node['Index Name'] ?? [])).toEqual(['ix_idempotency_key_created_at']);
+    expect(types).not.toContain('Seq Scan');
+    const indexes = new Set(nodes.flatMap((node) => node['Index Name'] ?? []));
+    expect(indexes).toEqual(new Set(['ix_idempotency_key_created_at']));
   });
 
   test('API keys are found by the index of their hash, and their clients by theirs', async () => {

@@ -24,7 +24,7 @@ const DOCUMENTS = [
 const NAMING_OTHER_FILES = ['docs/extending.md', 'CHANGELOG.md'];
 
 /** Names in pages for operators that are no settings: a misspelling, and a variable of compose.yaml. */
-const NO_SETTINGS = ['DATABASE_ULR', 'POSTGRES_PASSWORD'];
+const NO_SETTINGS = ['DATABASE_ULR', 'POSTGRES_PASSWORD', 'REDIS_PASSWORD'];
 
 /** The path of the test file that `name` refers to: `api/pets`, `faults/security` or `libs/json/src/json-reader`. */
 function specOf(name: string): string {

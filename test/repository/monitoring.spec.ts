@@ -36,7 +36,7 @@ test.each(alerts)(
   (one) => {
     const { alert: name, labels, annotations } = one;
     expect(labels.severity).toMatch(/^(page|ticket)$/);
-    expect(annotations.runbook_url).toBe(`docs/operating.md#${name.toLowerCase()}`);
+    expect(annotations.runbook_url).toBe(`https://petstore.example.com/docs/operating.md#${name.toLowerCase()}`);
     const resultsOf = (test: string): boolean[] => {
       const found = tests.filter((other) => other.name === test).flatMap(({ alert_rule_test }) => alert_rule_test);
       return found.map(({ alertname, exp_alerts }) => alertname === name && exp_alerts.length > 0);

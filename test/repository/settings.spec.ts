@@ -198,6 +198,8 @@ test.each([
   ['BOOTSTRAP_API_KEY', 'secret'.padEnd(19, '0'), '20 to 255 characters of A-Z a-z 0-9'],
   ['BOOTSTRAP_API_KEY', 'secret key with white space', '20 to 255 characters'],
   ['BOOTSTRAP_API_KEY', '=secret=key=secret=key', '20 to 255 characters'],
+  ['METRICS_TOKEN', 'secret'.padEnd(31, '0'), '32 to 255 characters of A-Z a-z 0-9'],
+  ['METRICS_TOKEN', 'secret token with white space, of 32 characters', '32 to 255 characters'],
   ['PUBLIC_BASE_URL', 'https://user:secret@api.example.com/v1', 'an http or https URL that ends in /v1'],
   ['PUBLIC_BASE_URL', 'ftp://secret.example.com/v1', 'an http or https URL that ends in /v1'],
   ['STAGING_BASE_URL', 'https://secret.example.com/v2', 'an http or https URL that ends in /v1'],

@@ -1,13 +1,17 @@
 import { Ajv } from 'ajv';
-import { readdirSync, readFileSync } from 'node:fs';
+import { spawnSync } from 'node:child_process';
+import { cpSync, mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
+import { parseEnv } from 'node:util';
 import ts from 'typescript';
 import { parse, parseAllDocuments } from 'yaml';
 import { readConfig, type PetStoreConfig } from '../support/config.js';
 import { commandOf, dockerfile } from './support/dockerfile.js';
 
 /*
- * compose.yaml and ops/kubernetes are valid by their schemas, and their settings fit the service.
+ * compose.yaml and ops/kubernetes are valid by their schemas, and their settings fit the service. kubernetes-types has no types of
+ * the Prometheus operator: its two objects are compared with what they must agree with.
  */
 
 import.meta.jest.setTimeout(120_000);
@@ -42,9 +46,21 @@ describe('compose.yaml', () => {
     environment?: Record<string, string>;
     stop_grace_period?: string;
   }
-  // As Compose reads it when no variable is set.
-  const text = read('compose.yaml').replace(/\$\{\w+:-([^}]*)\}/g, '$1');
-  const file = parse(text, { merge: true }) as { services: Record<string, Service> };
+  /** The file as Compose reads it with these variables. Throws the sentence of one that is missing. */
+  function composed(variables: Record<string, string>): { services: Record<string, Service> } {
+    const valueOf = (name: string, kind: string | undefined, word: string): string => {
+      if (variables[name] !== undefined) return variables[name];
+      if (kind === '-') return word;
+      throw new Error(kind === '?' ? word : `${name} is unset, and nothing says so.`);
+    };
+    const text = read('compose.yaml')
+      .replace(/^ *#.*$/gm, '')
+      .replace(/\$\{(\w+)(?::([-?])([^}]*))?\}/g, (_: string, name: string, kind?: string, word?: string) =>
+        valueOf(name, kind, word ?? ''),
+      );
+    return parse(text, { merge: true }) as ReturnType<typeof composed>;
+  }
+  const file = composed({ POSTGRES_PASSWORD: 'of-postgres', REDIS_PASSWORD: 'of-redis' });
   const { petstore, migrate, postgres, redis } = file.services;
   const config = configOf(petstore?.environment ?? {});
 
@@ -57,10 +73,10 @@ describe('compose.yaml', () => {
   });
 
   test('the service and its migration run this version, unable to write, once their servers are healthy', () => {
-    expect(config.databaseUrl).toBe('postgresql://petstore:petstore@postgres:5432/petstore');
-    expect(config).toMatchObject({ redisUrl: 'redis://redis:6379/0' });
+    expect(config.databaseUrl).toBe('postgresql://petstore:of-postgres@postgres:5432/petstore');
+    expect(config).toMatchObject({ redisUrl: 'redis://:of-redis@redis:6379/0' });
     expect(configOf(migrate?.environment ?? {}).databaseUrl).toBe(config.databaseUrl);
-    const names = { POSTGRES_DB: 'petstore', POSTGRES_USER: 'petstore', POSTGRES_PASSWORD: 'petstore' };
+    const names = { POSTGRES_DB: 'petstore', POSTGRES_USER: 'petstore', POSTGRES_PASSWORD: 'of-postgres' };
     expect(postgres?.environment).toEqual(names);
     const image = { image: `petstore:${version}`, read_only: true };
     const healthy = { condition: 'service_healthy' };
@@ -76,6 +92,17 @@ describe('compose.yaml', () => {
       expect(server).toMatchObject({ image: pinned, healthcheck: { test: expect.anything() as unknown } });
     }
     expect(dockerfile()[0]?.text).toEqual(pinned);
+  });
+
+  test('there are no default passwords: without one, Compose says which is missing; Redis asks for its own', () => {
+    expect(() => composed({})).toThrow('Set POSTGRES_PASSWORD in the environment or in .env, such as');
+    expect(() => composed({ POSTGRES_PASSWORD: 'x' })).toThrow(
+      'Set REDIS_PASSWORD in the environment or in .env, such as',
+    );
+    expect(redis).toMatchObject({
+      command: expect.arrayContaining(['--requirepass', 'of-redis']) as unknown,
+      environment: { REDISCLI_AUTH: 'of-redis' },
+    });
   });
 
   test('publishes only the port of the service, and only to this machine', () => {
@@ -95,11 +122,12 @@ interface Manifest {
   path: string;
   apiVersion: string;
   kind: string;
-  metadata: { name: string };
+  metadata: { name: string; labels: object };
   /** Only in a kustomization. */
+  namespace: string;
   resources: string[];
-  images: object[];
-  data: Record<string, string>;
+  images?: object[];
+  configMapGenerator?: { name: string; envs: string[] }[];
   stringData: Record<string, string>;
   spec: {
     template: { metadata: { labels: object }; spec: Pod };
@@ -108,6 +136,12 @@ interface Manifest {
     maxReplicas: number;
     maxUnavailable: number;
     podSelector: { matchLabels: object };
+    behavior: {
+      scaleDown: { stabilizationWindowSeconds: number; policies: { value: number; periodSeconds: number }[] };
+    };
+    selector: { matchLabels: object };
+    jobLabel: string;
+    podMetricsEndpoints: { port: string; path: string; interval: string; authorization: { credentials: object } }[];
   };
 }
 interface Pod {
@@ -130,6 +164,7 @@ describe('ops/kubernetes', () => {
     return found;
   }
   const kustomizations = manifests.filter(({ kind }) => kind === 'Kustomization');
+  const isOfOperator = ({ apiVersion }: Manifest): boolean => apiVersion.startsWith('monitoring.coreos.com/');
   const objects = manifests.filter(({ kind }) => kind !== 'Kustomization');
 
   /** Faults that the types of the Kubernetes API find in manifests; the types know every member. */
@@ -153,22 +188,76 @@ describe('ops/kubernetes', () => {
   }
 
   test('every object matches the types of the Kubernetes API', () => {
-    expect(objects.length).toBeGreaterThan(8);
-    expect(faultsOf(objects)).toEqual([]);
+    const known = objects.filter((object) => !isOfOperator(object));
+    expect(known.length).toBeGreaterThan(8);
+    expect(faultsOf(known)).toEqual([]);
     const deployment = find('Deployment');
     const wrong = { ...deployment, spec: { ...deployment.spec, replica: 3 } };
     expect(faultsOf([wrong]).join()).toContain('replica"\' does not exist');
   });
 
-  test('a kustomization lists each file except the example of secrets, and runs the version of package.json', () => {
+  test('a kustomization lists each file except those applied first, and runs the version of package.json', () => {
     const listed = kustomizations.flatMap(({ path, resources }) => resources.map((name) => join(dirname(path), name)));
-    const expected = objects.map(({ path }) => path).filter((path) => path !== 'secret.example.yaml');
+    const isFirst = (path: string): boolean => ['namespace.yaml', 'secret.example.yaml'].includes(path);
+    const expected = objects.map(({ path }) => path).filter((path) => !isFirst(path));
     expect(listed.sort()).toEqual([...new Set(expected)].sort());
     const image = { name: 'petstore', newName: 'registry.example.com/petstore', newTag: version };
-    expect(kustomizations.map(({ images }) => images)).toEqual([[image], [image]]);
+    expect(kustomizations.flatMap(({ images }) => images ?? [])).toEqual([image, image]);
+    expect(new Set(kustomizations.map(({ namespace }) => namespace))).toEqual(
+      new Set([find('Namespace').metadata.name]),
+    );
   });
 
-  const config = configOf({ ...find('ConfigMap').data, ...find('Secret').stringData });
+  test('a release has the image by its digest, and the runbook where it is, in place of the examples', () => {
+    const copy = mkdtempSync(join(tmpdir(), 'petstore-manifests-'));
+    cpSync(join(ROOT, 'ops'), join(copy, 'ops'), { recursive: true });
+    const run = (image: string): ReturnType<typeof spawnSync> => {
+      const script = join(ROOT, 'scripts/release-manifests.js');
+      return spawnSync(process.execPath, [script, image, 'https://git.example/docs'], { cwd: copy, encoding: 'utf8' });
+    };
+    const refused = run('ghcr.io/acme/petstore:2.0.0');
+    expect([refused.status, refused.stderr]).toEqual([1, expect.stringContaining('Give the image by its digest')]);
+    const digest = `sha256:${'0a'.repeat(32)}`;
+    expect(run(`ghcr.io/acme/petstore@${digest}`).status).toBe(0);
+    const text = (path: string): string => readFileSync(join(copy, 'ops', path), 'utf8');
+    for (const folder of ['', 'migrate/']) {
+      const { images } = parse(text(`kubernetes/${folder}kustomization.yaml`)) as Manifest;
+      expect(images).toEqual([{ name: 'petstore', newName: 'ghcr.io/acme/petstore', digest }]);
+    }
+    for (const path of ['prometheus/alerts.yaml', 'kubernetes/monitoring/prometheus-rule.yaml']) {
+      expect(text(path)).toContain('runbook_url: https://git.example/docs/operating.md#petstoredown');
+      expect(text(path)).not.toContain('example.com');
+    }
+    rmSync(copy, { recursive: true });
+  });
+
+  test('with the operator, Prometheus scrapes the pods by METRICS_TOKEN as the job of the alerts, which are those of ops/prometheus', () => {
+    const { spec } = find('PodMonitor');
+    const pods = find('Deployment').spec.template;
+    expect(spec.selector.matchLabels).toEqual(pods.metadata.labels);
+    expect(pods.metadata.labels).toHaveProperty([spec.jobLabel], 'petstore');
+    const credentials = { name: 'petstore', key: 'METRICS_TOKEN' };
+    const { port, path, interval, authorization } = spec
+      .podMetricsEndpoints[0] as Manifest['spec']['podMetricsEndpoints'][0];
+    expect({ port, path, interval, authorization }).toEqual({
+      port: 'http',
+      path: '/metrics',
+      interval: '15s',
+      authorization: { credentials },
+    });
+    expect(find('Secret').stringData).toHaveProperty(credentials.key);
+    expect(find('PrometheusRule').spec).toEqual(parse(read('ops/prometheus/alerts.yaml')));
+  });
+
+  /** The settings that the generated ConfigMap has. */
+  const generated = kustomizations.flatMap(({ configMapGenerator }) => configMapGenerator ?? []);
+  const envs = generated.flatMap(({ envs: names }) => names);
+  const data = parseEnv(envs.map((name) => readFileSync(join(KUBERNETES, name), 'utf8')).join('\n')) as Record<
+    string,
+    string
+  >;
+
+  const config = configOf({ ...data, ...find('Secret').stringData });
   const deployment = find('Deployment').spec;
   const pod = deployment.template.spec;
   const [container] = pod.containers;
@@ -178,6 +267,7 @@ describe('ops/kubernetes', () => {
   test('the service accepts all settings, and its pods take them from the right ConfigMap and Secret', () => {
     const envFrom = [{ configMapRef: { name: 'petstore' } }, { secretRef: { name: 'petstore' } }];
     expect(container).toMatchObject({ image: 'petstore', envFrom });
+    expect(generated.map(({ name }) => name)).toEqual(['petstore']);
     expect(container).not.toHaveProperty('env');
     expect(config.databaseUrl).toContain('petstore_service');
     expect(config.publicBaseUrl).toBe('https://petstore.example.com/v1');
@@ -189,9 +279,13 @@ describe('ops/kubernetes', () => {
 
   test('pod, Service and network policy use the ports of the service and of its servers', () => {
     const { port, databaseUrl = '', redisUrl = '' } = config;
+    // The settings of the service with ops/patroni.
+    const patroni = parseEnv(read('ops/patroni/haproxy.env')) as Record<string, string>;
     expect(container).toHaveProperty('ports', [{ name: 'http', containerPort: port }]);
     expect(find('Service').spec).toMatchObject({ ports: [{ name: 'http', port: 80, targetPort: 'http' }] });
-    const servers = [databaseUrl, redisUrl].map((url) => ({ port: Number(new URL(url).port) }));
+    const { DATABASE_URL = '', DATABASE_REPLICA_URLS = '' } = patroni;
+    const urls = [databaseUrl, DATABASE_URL, DATABASE_REPLICA_URLS, redisUrl];
+    const servers = urls.map((url) => ({ port: Number(new URL(url).port) }));
     expect(find('NetworkPolicy').spec).toMatchObject({
       ingress: [{ ports: [{ port }] }],
       egress: [{ ports: [{ port: 53 }, { port: 53 }] }, { ports: servers }],
@@ -221,6 +315,7 @@ describe('ops/kubernetes', () => {
     const { maxSurge, maxUnavailable } = deployment.strategy.rollingUpdate;
     const connections = (maxReplicas + maxSurge) * config.webConcurrency * (config.databasePoolSize + BESIDE_POOL);
     expect(connections).toBeLessThanOrEqual(CONNECTIONS);
+    expect(find('PodDisruptionBudget').spec).toHaveProperty('unhealthyPodEvictionPolicy', 'AlwaysAllow');
     expect([maxUnavailable, minReplicas > find('PodDisruptionBudget').spec.maxUnavailable]).toEqual([0, true]);
   });
 
@@ -234,6 +329,10 @@ describe('ops/kubernetes', () => {
     for (const each of [labels, migration.metadata.labels]) {
       expect(each).toMatchObject(find('NetworkPolicy').spec.podSelector.matchLabels);
     }
+    // One instance at a time leaves, and the next one when it has ended.
+    const { policies } = find('HorizontalPodAutoscaler').spec.behavior.scaleDown;
+    expect(policies.map(({ value }) => value)).toEqual([1]);
+    expect(policies[0]?.periodSeconds).toBeGreaterThan(pod.terminationGracePeriodSeconds);
     const scaleTargetRef = { apiVersion: 'apps/v1', kind: 'Deployment', name: 'petstore' };
     expect(find('HorizontalPodAutoscaler').spec).toMatchObject({ scaleTargetRef });
   });
@@ -249,7 +348,9 @@ describe('ops/kubernetes', () => {
       readOnlyRootFilesystem: true,
       capabilities: { drop: ['ALL'] },
     };
-    const resources = { limits: { memory: expect.any(String) as string } };
+    const text = expect.any(String) as string;
+    const resources = { requests: { 'ephemeral-storage': text }, limits: { memory: text, 'ephemeral-storage': text } };
+    expect(find('Namespace').metadata.labels).toHaveProperty(['pod-security.kubernetes.io/enforce'], 'restricted');
     for (const spec of [pod, migration.spec]) {
       expect(spec).toMatchObject({
         automountServiceAccountToken: false,

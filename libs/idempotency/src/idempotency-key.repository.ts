@@ -16,10 +16,13 @@ export interface StoredResult {
   readonly result: string;
 }
 
-/** Stores new keys; an expired key counts as new. Waits for another transaction that stores the same key. */
+/**
+ * Stores new keys; an expired key counts as new. Waits for another transaction that stores the same key. `created_at` of a new
+ * key is `now()`, by its default: distributed engines refuse functions here whose result depends on the time or on settings.
+ */
 const UNLESS_KEPT = `ON CONFLICT (client_id, key) DO UPDATE
     SET fingerprint = excluded.fingerprint, result = excluded.result, created_at = excluded.created_at
-    WHERE idempotency_key.created_at <= now() - ${LIFETIME}`;
+    WHERE excluded.created_at - idempotency_key.created_at >= ${LIFETIME}`;
 
 /** The statements on keys, for the test of their query plans. */
 export const IDEMPOTENCY_STATEMENTS = {
@@ -35,15 +38,14 @@ export const IDEMPOTENCY_STATEMENTS = {
     text: `INSERT INTO idempotency_key (client_id, key, fingerprint, result) VALUES ($1, $2, $3, $4)
       ${UNLESS_KEPT} RETURNING result`,
   },
-  // Skips locked rows: another instance is removing or renewing them.
+  // The age is compared again, because a key may be renewed while the statement waits for its lock. In a total order, so that
+  // copies that an engine keeps by statements lose the same rows.
   REMOVE_EXPIRED: {
     name: 'idempotency_key_remove_expired',
-    text: `WITH removed AS (
-        DELETE FROM idempotency_key WHERE ctid = ANY (ARRAY(
-          SELECT ctid FROM idempotency_key WHERE created_at <= now() - ${LIFETIME}
-          ORDER BY created_at LIMIT ${REMOVAL_SIZE} FOR UPDATE SKIP LOCKED
-        )) RETURNING client_id
-      ) SELECT count(*) FROM removed`,
+    text: `DELETE FROM idempotency_key WHERE created_at <= now() - ${LIFETIME} AND (client_id, key) IN (
+        SELECT client_id, key FROM idempotency_key WHERE created_at <= now() - ${LIFETIME}
+        ORDER BY created_at, client_id, key LIMIT ${REMOVAL_SIZE}
+      ) RETURNING 1`,
   },
 } as const satisfies Record<string, Statement>;
 
@@ -134,13 +136,12 @@ export class IdempotencyKeyRepository {
   }
 }
 
-/** Removes expired keys in the background, the oldest first. Does not wait for other instances that remove keys. */
+/** Removes expired keys in the background, the oldest first. While another instance removes the same keys, it leaves them to it. */
 @Injectable()
 export class ExpiredKeys extends BackgroundRemoval {
   constructor(database: Database) {
     super(new Logger(BackgroundRemoval.name), 'Expired idempotency keys', 60_000, async () => {
-      const [row] = await database.write<[string]>(IDEMPOTENCY_STATEMENTS.REMOVE_EXPIRED, []);
-      return Number(row?.[0]);
+      return (await database.write(IDEMPOTENCY_STATEMENTS.REMOVE_EXPIRED, [])).length;
     });
   }
 }

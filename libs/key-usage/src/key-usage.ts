@@ -71,11 +71,10 @@ const SUM_BY_CLIENT: Statement = {
 };
 const DELETE_BEFORE: Statement = {
   name: 'key_usage_delete_before',
-  text: `WITH deleted AS (
-      DELETE FROM key_usage
-      WHERE ctid = ANY (ARRAY(SELECT ctid FROM key_usage WHERE day < $1::date LIMIT ${REMOVAL_SIZE})) RETURNING 1
-    )
-    SELECT count(*) FROM deleted`,
+  text: `DELETE FROM key_usage WHERE (key_id, day, operation) IN (
+      SELECT key_id, day, operation FROM key_usage WHERE day < $1::date
+      ORDER BY day, operation, key_id LIMIT ${REMOVAL_SIZE}
+    ) RETURNING 1`,
 };
 // As days since 1970-01-01: the text of a date depends on DateStyle.
 const FIRST_DAY: Statement = {
@@ -185,8 +184,7 @@ export class KeyUsage implements RequestStep, OnApplicationBootstrap, OnApplicat
   }
 
   async deleteBefore(day: string): Promise<number> {
-    const [row] = await this.database.write<[string]>(DELETE_BEFORE, [day]);
-    return Number(row?.[0]);
+    return (await this.database.write(DELETE_BEFORE, [day])).length;
   }
 
   /** The first day with usage of any operation; null without usage. */

@@ -4,11 +4,22 @@ import cluster from 'node:cluster';
 import { EventEmitter, once } from 'node:events';
 import { AggregatorRegistry, Registry } from 'prom-client';
 import { serviceUnavailable } from '#errors';
-import { RequireScopes } from '#operations';
+import { OpenTo, RequireScopes } from '#operations';
+import { optional } from '#settings';
 import { Metrics } from './metrics.js';
 
 /** Sent by a worker that is scraped to the primary process, which replies with the text of the group's metrics. */
 export const GROUP_SCRAPE = 'metrics of the group';
+
+export const METRICS_SETTINGS = {
+  metricsToken: optional(
+    'METRICS_TOKEN',
+    '32 to 255 characters of A-Z a-z 0-9 - . _ ~ + / (and = at the end)',
+    'A bearer token for Prometheus that opens /metrics and nothing else, also while the database is unreachable. Not set: only API keys with metrics:read open it.',
+    // b64token of RFC 6750, section 2.1.
+    (text) => (/^(?=.{32,255}$)[A-Za-z0-9\-._~+/]+=*$/.test(text) ? text : undefined),
+  ),
+};
 
 /** Time in ms that a worker waits for the primary process, which gives up a worker after 5 s: one may be starting. */
 const GROUP_ANSWER_MS = 6_000;
@@ -41,6 +52,7 @@ export class MetricsController implements OnModuleInit {
    */
   @Get()
   @RequireScopes('metrics:read')
+  @OpenTo('metricsToken')
   @Header('Content-Type', Registry.PROMETHEUS_CONTENT_TYPE)
   @Header('Cache-Control', 'no-store')
   async readMetrics(): Promise<string> {

@@ -2,7 +2,7 @@ import { Inject, Injectable } from '@nestjs/common';
 import { HttpAdapterHost } from '@nestjs/core';
 import { Counter, Gauge } from 'prom-client';
 import type { HttpConfig, PlatformExpressAdapter } from '#http';
-import { Database } from '#postgres';
+import { Batches, Database } from '#postgres';
 import { FastPaths } from '#runtime';
 import { Application, Config } from '#settings';
 import { Metrics, registerMetric } from './metrics.js';
@@ -75,6 +75,11 @@ export class ServiceMetrics {
       name: 'database_waiting_statements',
       help: 'Statements that wait for a connection of the pool.',
       read: () => database.pool.waitingCount,
+    });
+    registerMetric(Counter, metrics, {
+      name: 'database_refused_statements_total',
+      help: 'Statements shared by several requests whose form the database does not support. Each request then has its own for 10 min.',
+      read: () => Batches.refusals,
     });
   }
 }

@@ -18,6 +18,18 @@ export function isScope(text: string): boolean {
   return /^[a-z][a-z0-9-]{0,62}:[a-z][a-z0-9-]{0,62}$/.test(text);
 }
 
+/** Key of the metadata that has the member of the configuration of `@OpenTo`. */
+export const OPEN_TO_METADATA = 'platform:open-to';
+
+/**
+ * Also admits requests whose bearer token is the value of a setting. They have no client: they are not limited, not counted
+ * as usage, and query no database. Without the setting, only the API keys of `@RequireScopes` are admitted.
+ *
+ * @param setting the member of the configuration that has the token
+ * @example `@Get() @RequireScopes('metrics:read') @OpenTo('metricsToken') readMetrics(): Promise<string>`
+ */
+export const OpenTo = (setting: string): MethodDecorator => SetMetadata(OPEN_TO_METADATA, setting);
+
 export const REQUIRED_SCOPES_METADATA = 'platform:scopes';
 
 /**

@@ -1,9 +1,10 @@
 import { HttpStatus, Inject, Injectable, RequestMethod, type Type } from '@nestjs/common';
 import { DiscoveryService, MetadataScanner } from '@nestjs/core';
+import { hash } from 'node:crypto';
 import { type ErrorDefinition, FAILURES_METADATA } from '#errors';
 import { StartupError } from '#runtime';
 import { Config } from '#settings';
-import { PUBLIC_METADATA, REQUIRED_SCOPES_METADATA } from './access.decorators.js';
+import { OPEN_TO_METADATA, PUBLIC_METADATA, REQUIRED_SCOPES_METADATA } from './access.decorators.js';
 import { type Announcement, announcementOf, type DeprecationConfig } from './deprecation.js';
 import { FAULT_DETAILS_METADATA } from './fault-details.js';
 import { operationIdOf } from './operation-ids.internals.js';
@@ -22,6 +23,8 @@ export interface Operation extends Announcement {
   readonly isPublic: boolean;
   /** The scopes that a key needs. */
   readonly scopes: readonly string[];
+  /** @internal The SHA-256 of the token that opens the handler without a key (`@OpenTo`); undefined without one. */
+  readonly tokenHash: Buffer | undefined;
   /** Whether the response is an event stream (`@Sse()`). */
   readonly isStream: boolean;
   /** Whether the handler takes an `Idempotency-Key`. */
@@ -113,6 +116,7 @@ export class OperationRegistry {
       throw new StartupError(`${id} cannot be @Public() and @Idempotent(): a key belongs to a client.`);
     }
     const operationId = operationIdOf(handler);
+    const token = (this.config as unknown as Record<string, string | undefined>)[own<string>(OPEN_TO_METADATA) ?? ''];
     const name = nameOf(id, operationId, taken);
     return {
       name,
@@ -120,6 +124,7 @@ export class OperationRegistry {
       isListed: method !== RequestMethod.ALL && !isNeutral,
       isPublic: isPublic === true,
       scopes: isPublic === false ? (Reflect.getMetadata(REQUIRED_SCOPES_METADATA, nearest) as string[]) : [],
+      tokenHash: token === undefined ? undefined : hash('sha256', token, 'buffer'),
       isStream,
       isIdempotent,
       status: status ?? (method === RequestMethod.POST ? HttpStatus.CREATED : HttpStatus.OK),

@@ -1,7 +1,10 @@
+import { Logger } from '@nestjs/common';
 import pg from 'pg';
 import { QueryFailedError } from 'typeorm';
 import { UNAVAILABLE } from '#errors';
 import { Batches } from './batches.js';
+
+const { jest } = import.meta;
 
 const LIMITS = { size: 10, concurrency: 1, waiting: 1000, waitMs: 10_000 };
 
@@ -194,4 +197,28 @@ test('503 for inputs that cannot run alone in time after their shared statement 
     { status: 'rejected', reason: { definition: UNAVAILABLE } },
   ]);
   expect(executed).toEqual([[1, 2, 3], [1]]);
+});
+
+test('a form that the engine does not support is tried once, reported once and counted, and inputs run alone for ten minutes', async () => {
+  const executed: number[][] = [];
+  const queue = new Batches(async (inputs: readonly number[]) => {
+    executed.push([...inputs]);
+    await settled();
+    if (inputs.length > 1) throw refusal('cannot push down this subquery', '0A000');
+    return inputs;
+  }, LIMITS);
+  const warn = jest.spyOn(Logger.prototype, 'warn').mockImplementation(() => undefined);
+  const before = Batches.refusals;
+  const runAll = (inputs: number[]): Promise<number[]> => Promise.all(inputs.map((input) => queue.run(input)));
+  expect(await runAll([1, 2, 3])).toEqual([1, 2, 3]);
+  expect(await runAll([4, 5, 6])).toEqual([4, 5, 6]);
+  expect(executed).toEqual([[1, 2, 3], [1], [2], [3], [4], [5], [6]]);
+  const now = performance.now();
+  const clock = jest.spyOn(performance, 'now').mockImplementation(() => now + 600_000);
+  expect(await runAll([7, 8])).toEqual([7, 8]);
+  expect(executed.slice(7)).toEqual([[7, 8], [7], [8]]);
+  expect(Batches.refusals - before).toBe(2);
+  expect(warn.mock.calls).toEqual([[expect.stringMatching(/each gets its own: cannot push down this subquery$/)]]);
+  clock.mockRestore();
+  warn.mockRestore();
 });

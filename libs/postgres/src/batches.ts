@@ -1,3 +1,4 @@
+import { Logger } from '@nestjs/common';
 import { QueryFailedError } from 'typeorm';
 import { serviceUnavailable, waitedTooLong } from '#errors';
 import { activeTrace } from '#runtime';
@@ -5,6 +6,12 @@ import { isCancelled } from './connections/connection-errors.js';
 
 /** What is called `then` runs as soon as the running code has ended. */
 const SOON = Promise.resolve();
+
+/** SQLSTATE of a statement whose form the engine does not support, such as a lateral join with a limit on Citus. */
+const UNSUPPORTED = '0A000';
+
+/** Time in ms until sharing is tried again. */
+const ALONE_MS = 600_000;
 
 interface Waiting<Input, Output> {
   readonly input: Input;
@@ -35,11 +42,14 @@ export interface BatchLimits {
 
 /**
  * Runs inputs that wait at the same moment in one statement. Each input gets its own output or error: when PostgreSQL
- * refuses a shared statement, each of its inputs is run alone. After any other failure nothing is run again, because the
+ * refuses a shared statement, each of its inputs is run alone; if it does not support the statement's form, so are all others
+ * for ten minutes, and the log says so once. After any other failure nothing is run again, because the
  * statement may have been executed. An input never joins a statement that has begun, so a read shows the database at or
  * after the moment of its call. Nothing is cached, so writes of other instances invalidate nothing.
  */
 export class Batches<Input, Output> {
+  /** Shared statements of this process whose form the engine did not support. */
+  static refusals = 0;
   private waiting: Waiting<Input, Output>[] = [];
   /** The outputs of waiting inputs that have a key. */
   private outputs = new Map<string, Promise<Output>>();
@@ -54,6 +64,8 @@ export class Batches<Input, Output> {
   private expiry: NodeJS.Timeout | undefined;
   private beganAt = -Infinity;
   private followUp: NodeJS.Timeout | undefined;
+  /** Until then each input has a statement of its own. */
+  private aloneUntil = 0;
 
   /** @param execute runs one atomic statement for all inputs, and returns the outputs in the order of the inputs */
   constructor(
@@ -110,9 +122,14 @@ export class Batches<Input, Output> {
   private get mayBegin(): boolean {
     const { size, concurrency, followMs = 0 } = this.limits;
     if (this.running === 0) return true;
+    if (this.isAlone) return this.running < size * concurrency;
     if (this.running >= concurrency) return false;
     const isFull = this.waiting.length >= size;
     return isFull || performance.now() - this.beganAt >= followMs;
+  }
+
+  private get isAlone(): boolean {
+    return this.aloneUntil > 0 && performance.now() < this.aloneUntil;
   }
 
   /** Called when `followMs` may have passed since the start of the last statement. */
@@ -134,7 +151,7 @@ export class Batches<Input, Output> {
   private readonly begin = (): void => {
     this.isScheduled = false;
     while (this.waiting.length > 0 && this.mayBegin) {
-      const batch = this.take(this.limits.size);
+      const batch = this.take(this.isAlone ? 1 : this.limits.size);
       this.running++;
       this.beganAt = performance.now();
       this.isShared = this.calls > 1;
@@ -169,11 +186,22 @@ export class Batches<Input, Output> {
       batch.forEach(({ reject }) => reject(error));
       return;
     }
+    const { driverError, message } = error as QueryFailedError<Error & { code?: unknown }>;
+    if (driverError.code === UNSUPPORTED) this.stopSharing(message);
     // Each input in a statement of its own, one after the other. After `waitMs` the remaining ones are rejected.
     const latest = performance.now() + this.limits.waitMs;
     for (const one of batch) {
       if (performance.now() > latest) one.reject(waitedTooLong());
       else await this.serve([one]);
     }
+  }
+
+  private stopSharing(reason: string): void {
+    if (this.aloneUntil === 0)
+      new Logger(Batches.name).warn(
+        `The database does not support a statement that requests share; each gets its own: ${reason}`,
+      );
+    this.aloneUntil = performance.now() + ALONE_MS;
+    Batches.refusals++;
   }
 }

@@ -2,7 +2,7 @@ import { API_KEY_SETTINGS } from '#api-keys';
 import { EMBEDDED_SETTINGS } from '#embedded-postgres';
 import { DRAIN_SETTINGS, REQUEST_LOG_SETTINGS, SERVER_SETTINGS } from '#http';
 import { BODY_SETTINGS } from '#input';
-import { LOG_SETTINGS } from '#observability';
+import { LOG_SETTINGS, METRICS_SETTINGS } from '#observability';
 import { DOCUMENT_SETTINGS } from '#openapi';
 import { DEPRECATION_SETTINGS } from '#operations';
 import { DATABASE_SETTINGS, POOL_SETTINGS, STATEMENT_SETTINGS } from '#postgres';
@@ -24,6 +24,7 @@ export const CORE_SETTINGS = {
   ...POOL_SETTINGS,
   ...STATEMENT_SETTINGS,
   ...API_KEY_SETTINGS,
+  ...METRICS_SETTINGS,
   ...DOCUMENT_SETTINGS,
   corsOrigins: optional(
     'CORS_ORIGINS',

@@ -108,7 +108,7 @@ test.each([
 
 test('unknown names of .env are one warning, with the nearest known name and without values', () => {
   const file =
-    'DATABASE_ULR=secret\nORDERS_URL=secret\ndatabase_url=secret\nLOG_LEVLE=x\nHOSTS=x\nPORT=1\nOTEL_SERVICE_NAME=x\nPOSTGRES_PASSWORD=x';
+    'DATABASE_ULR=secret\nORDERS_URL=secret\ndatabase_url=secret\nLOG_LEVLE=x\nHOSTS=x\nPORT=1\nOTEL_SERVICE_NAME=x\nREDIS_PASSWORD=x\nPOSTGRES_PASSWORD=x';
   expect(warningOf(file)).toBe(
     '.env sets what is no setting of the service: DATABASE_ULR (did you mean DATABASE_URL?), ORDERS_URL, ' +
       'database_url (did you mean DATABASE_URL?), LOG_LEVLE (did you mean LOG_LEVEL?), HOSTS (did you mean HOST?).',

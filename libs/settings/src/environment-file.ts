@@ -13,7 +13,7 @@ const ASSIGNMENT =
 
 /** Names that others read: Node.js, OpenSSL, pg, OpenTelemetry, terminals, and `docker compose`, which shares the file. */
 const OF_OTHERS =
-  /^((OTEL|NODE|NPM|UV|SSL_CERT|POSTGRES|COMPOSE|DOCKER|LC)_.*|PG[A-Z]+|DEBUG|FORCE_COLOR|NO_COLOR|LANG|TZ|(HTTPS?|NO|ALL)_PROXY)$/i;
+  /^((OTEL|NODE|NPM|UV|SSL_CERT|POSTGRES|COMPOSE|DOCKER|LC)_.*|REDIS_PASSWORD|PG[A-Z]+|DEBUG|FORCE_COLOR|NO_COLOR|LANG|TZ|(HTTPS?|NO|ALL)_PROXY)$/i;
 
 /** Shorter names resemble those of other programs: HOME, HOST. */
 const SHORTEST_SLIP = 8;

@@ -39,7 +39,7 @@ const SETTINGS = `${EXACT}
 
 /** Objects in all schemas but PostgreSQL's own, except those of extensions. */
 const OURS = `c.relnamespace::regnamespace::text !~ '^(pg_|information_schema$)' AND NOT EXISTS (
-  SELECT FROM pg_depend WHERE classid = 'pg_class'::regclass AND objid = c.oid AND deptype = 'e')`;
+  SELECT 1 FROM pg_depend WHERE classid = 'pg_class'::regclass AND objid = c.oid AND deptype = 'e')`;
 
 /**
  * All tables but those that migrations write themselves. PostgreSQL computes generated columns again. ONLY excludes tables that inherit from
@@ -54,22 +54,23 @@ const TABLES = `${EXACT}
 
 /**
  * Statements before and after the rows. Rows may refer to later rows, so foreign keys are checked at the end. The effects of
- * triggers are in the export. `setval` is not transactional: RESTART gives the sequence a new file first, which a rollback removes.
+ * triggers are in the export. `setval` is not transactional, so nothing that can fail follows it: the order after the rows is the
+ * opposite.
  */
 const AROUND = `${EXACT}
-  SELECT format('ALTER TABLE %s DROP CONSTRAINT %I;', c.oid::regclass, conname) AS before,
-    format('ALTER TABLE %s ADD CONSTRAINT %I %s;', c.oid::regclass, conname, pg_get_constraintdef(k.oid)) AS after
+  SELECT '' AS before, format('SELECT setval(%L, %s);', oid::regclass, last) AS after
+  FROM (
+    SELECT c.oid, pg_sequence_last_value(seqrelid) AS last FROM pg_sequence JOIN pg_class c ON c.oid = seqrelid
+    WHERE ${OURS} AND relname <> 'schema_migration_id_seq' OFFSET 0) sequence
+  WHERE last IS NOT NULL
+  UNION ALL SELECT format('ALTER TABLE %s DROP CONSTRAINT %I;', c.oid::regclass, conname),
+    format('ALTER TABLE %s ADD CONSTRAINT %I %s;', c.oid::regclass, conname, pg_get_constraintdef(k.oid))
   FROM pg_constraint k JOIN pg_class c ON c.oid = conrelid WHERE contype = 'f' AND conparentid = 0 AND ${OURS}
   UNION ALL SELECT format('ALTER TABLE %s DISABLE TRIGGER %I;', c.oid::regclass, tgname),
     format('ALTER TABLE %s ENABLE %s TRIGGER %I;', c.oid::regclass,
       CASE tgenabled WHEN 'A' THEN 'ALWAYS' WHEN 'R' THEN 'REPLICA' END, tgname)
   FROM pg_trigger JOIN pg_class c ON c.oid = tgrelid
-  WHERE NOT tgisinternal AND tgparentid = 0 AND tgenabled <> 'D' AND ${OURS}
-  UNION ALL SELECT '', format('ALTER SEQUENCE %1$s RESTART; SELECT setval(%1$L, %2$s);', oid::regclass, last)
-  FROM (
-    SELECT c.oid, pg_sequence_last_value(seqrelid) AS last FROM pg_sequence JOIN pg_class c ON c.oid = seqrelid
-    WHERE ${OURS} AND relname <> 'schema_migration_id_seq' OFFSET 0) sequence
-  WHERE last IS NOT NULL`;
+  WHERE NOT tgisinternal AND tgparentid = 0 AND tgenabled <> 'D' AND ${OURS}`;
 
 interface Table {
   readonly name: string;
@@ -154,7 +155,7 @@ async function scriptAround(
   const migrations = (await queryRunner.query(`${EXACT}SELECT name FROM schema_migration`)) as { name: string }[];
   const around = (await queryRunner.query(AROUND)) as { before: string; after: string }[];
   const names = tables.map(({ name }) => name).join(', ');
-  const filled = tables.map(({ name }) => `(${pg.escapeLiteral(name)}, EXISTS (SELECT FROM ${name}))`).join(', ');
+  const filled = tables.map(({ name }) => `(${pg.escapeLiteral(name)}, EXISTS (SELECT 1 FROM ${name}))`).join(', ');
   const known = migrations.map(({ name }) => pg.escapeLiteral(name)).join(', ');
   const head = [
     `${exportHeader(product.name)}format ${EXPORT_FORMAT}, ${new Date().toISOString()}, service ${release}`,

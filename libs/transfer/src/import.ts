@@ -14,6 +14,9 @@ const COPY_CHARACTERS = 256 * 1024;
  */
 const NOT_RUN = /^(--|BEGIN|COMMIT)/;
 
+/** Sets a sequence, which no rollback undoes. So these lines run at last, when the whole file has proved to be right. */
+const SETS_SEQUENCE = /^SELECT setval\(/;
+
 /** SQLSTATE of an error that the script itself raises. */
 const RAISED = 'P0001';
 
@@ -50,6 +53,7 @@ async function runScript(queryRunner: QueryRunner, product: string, source: Asyn
   let copy: string | undefined;
   let rows: string[] = [];
   let characters = 0;
+  const sequences: string[] = [];
   let count = 0;
   let isBegun = false;
   for await (const line of linesOf(source)) {
@@ -74,12 +78,15 @@ async function runScript(queryRunner: QueryRunner, product: string, source: Asyn
       if (isEnd) copy = undefined;
     } else if (line.startsWith('COPY ')) {
       copy = line;
+    } else if (SETS_SEQUENCE.test(line)) {
+      sequences.push(line);
     } else if (!NOT_RUN.test(line)) {
       await queryRunner.query(EXACT + line);
     }
   }
   if (checksum === undefined) throw damaged('it ends too early');
   if (checksum !== CHECKSUM + hash.digest('hex')) throw damaged('its checksum is wrong');
+  for (const line of sequences) await queryRunner.query(EXACT + line);
   return count;
 }
 
