@@ -196,6 +196,7 @@ describe('pets', () => {
   });
 
   const cached = new Map<string, unknown>();
+  const audited: string[] = [];
   /** Interceptors as Nest's documentation has them, by the value of `X-Interceptor`. */
   const KINDS: Record<string, NestInterceptor> = {
     serializer: new ClassSerializerInterceptor(new Reflector()),
@@ -207,6 +208,7 @@ describe('pets', () => {
       },
     },
     timeout: { intercept: (_, next) => next.handle().pipe(timeout(60_000)) },
+    audit: { intercept: (_, next) => next.handle().pipe(tap((value) => audited.push(JSON.stringify(value)))) },
     mapping: { intercept: (_, next) => next.handle().pipe(map((data: unknown) => ({ data }))) },
   };
 

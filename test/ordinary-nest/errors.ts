@@ -103,6 +103,10 @@ export const ERRORS: readonly Row[] = [
   { title: 'WWW-Authenticate, set before 401', path: '/v1/test-errors/negotiated', status: 401 },
   { title: 'Retry-After, set before 429', path: '/v1/test-errors/throttled', status: 429 },
   { title: 'thrown after a response', path: '/v1/test-errors/answered', status: 409, isNoErrorBody: true },
-  // Nest writes this response, not the service.
-  { title: 'a stream that fails', path: '/v1/test-errors/stream', status: 400, isNoErrorBody: true },
+  {
+    title: 'a stream that fails',
+    path: '/v1/test-errors/stream',
+    status: 400,
+    meant: { difference: 'error body', body: { code: 'bad_request', message: 'Bad Request', status: 400 } },
+  },
 ];

@@ -3,19 +3,23 @@ import {
   Body,
   Catch,
   Controller,
+  ConflictException,
   type ExceptionFilter,
+  Get,
   HttpException,
   HttpStatus,
   type INestApplication,
   Module,
+  Param,
   Post,
   type Type,
   UseFilters,
 } from '@nestjs/common';
 import { APP_FILTER, BaseExceptionFilter, HttpAdapterHost } from '@nestjs/core';
 import type { Request, Response } from 'express';
+import createError from 'http-errors';
 import { TextProperty } from '#input';
-import { RequireScopes } from '#operations';
+import { Public, RequireScopes } from '#operations';
 import { createTestApp, type TestAppOptions } from '../support/app.js';
 import type { HttpCall } from '../support/http-client.js';
 
@@ -56,6 +60,28 @@ class Note {
   text!: string;
 }
 
+const THROWN: Record<string, [make: () => unknown, status: number, code: string, more: object]> = {
+  nest: [() => new ConflictException('There are two.'), 409, 'conflict', { message: 'There are two.' }],
+  object: [() => new ConflictException({ message: 'Two.', ids: [1] }), 409, 'conflict', { details: { ids: [1] } }],
+  'http-errors': [() => createError(410, 'It is gone.'), 410, 'gone', { message: 'It is gone.' }],
+  unknown: [() => new Error('hidden-words'), 500, 'internal_error', {}],
+};
+
+@Controller('test-filtered')
+@RequireScopes('pets:write')
+class TestFilteredController {
+  @Post()
+  create(@Body() note: Note): Note {
+    return note;
+  }
+
+  @Get('thrown/:name')
+  @Public()
+  throw(@Param('name') name: string): never {
+    throw THROWN[name]?.[0]();
+  }
+}
+
 type Failure = [method: string, path: string, call: HttpCall, status: number, code: string, fields: object];
 
 const CHALLENGE = { 'www-authenticate': 'Bearer realm="petstore"' };
@@ -92,15 +118,9 @@ const BINDINGS: Record<string, (filter: Type) => [additions: TestAppOptions, req
   },
   '@UseFilters': (filter) => {
     @Controller('test-filtered')
-    @RequireScopes('pets:write')
     @UseFilters(filter)
-    class TestFilteredController {
-      @Post()
-      create(@Body() note: Note): Note {
-        return note;
-      }
-    }
-    @Module({ controllers: [TestFilteredController] })
+    class OwnFilteredController extends TestFilteredController {}
+    @Module({ controllers: [OwnFilteredController] })
     class FilteredModule {}
     return [{ features: [FilteredModule] }, OF_HANDLER];
   },
@@ -122,3 +142,21 @@ describe.each([[HttpExceptionFilter], [CatchEverythingFilter], [AllExceptionsFil
     await app.close();
   });
 });
+
+@Module({ controllers: [TestFilteredController] })
+class ThrowingModule {}
+
+test.each(Object.entries(BINDINGS))(
+  'super.catch of BaseExceptionFilter sends the Error body: bound by %s',
+  async (way, bind) => {
+    const [additions] = bind(AllExceptionsFilter);
+    const features = way === '@UseFilters' ? [] : [ThrowingModule];
+    const app = await createTestApp({ ...additions, features: [...(additions.features ?? []), ...features] });
+    for (const [name, [, status, code, more]] of Object.entries(THROWN)) {
+      const { json } = await app.client.get(`/v1/test-filtered/thrown/${name}`, { expects500: true });
+      expect(json).toEqual({ code, status, message: expect.any(String) as string, ...more });
+    }
+    expect(app.log.lines.filter(({ level }) => level >= 50)).toHaveLength(1);
+    await app.close();
+  },
+);

@@ -112,7 +112,7 @@ function fieldsOf({ headers }: HttpAnswer): Record<string, unknown> {
   // 'entity tags': those that a handler sets are strong in these tests.
   if (String(fields['etag']).startsWith('W/')) delete fields['etag'];
   // 'media types'
-  const isJson = String(fields['content-type']).startsWith('application/');
+  const isJson = /^application\/([\w.-]+\+)?json/.test(String(fields['content-type']));
   if (isJson) fields['content-type'] = String(fields['content-type']).replace('; charset=utf-8', '');
   return fields;
 }

@@ -3,13 +3,14 @@ import { BODIES, BodiesModule } from './bodies.js';
 import { ERRORS, ErrorsModule } from './errors.js';
 import { INPUT, InputModule } from './input.js';
 import { Pair, type Row } from './harness.js';
+import { RESPONSES, ResponsesModule } from './responses.js';
 import { ROUTING, RoutingModule } from './routing.js';
 
 /* The same modules on stock Nest and on the service: status, header fields and body are the same, or differ as declared. */
 
 let pair: Pair;
 beforeAll(async () => {
-  pair = await Pair.start([ErrorsModule, AnswersModule, InputModule, RoutingModule, BodiesModule]);
+  pair = await Pair.start([ErrorsModule, AnswersModule, InputModule, RoutingModule, BodiesModule, ResponsesModule]);
 });
 afterAll(() => pair.close());
 
@@ -19,6 +20,7 @@ const SUBJECTS: Record<string, readonly Row[]> = {
   input: INPUT,
   routing: ROUTING,
   bodies: BODIES,
+  responses: RESPONSES,
 };
 
 describe.each(Object.entries(SUBJECTS))('%s', (_, rows) => {

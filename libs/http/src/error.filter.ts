@@ -1,8 +1,16 @@
-import { type ArgumentsHost, Catch, type ExceptionFilter, HttpException, Logger, Optional } from '@nestjs/common';
+import {
+  type ArgumentsHost,
+  Catch,
+  type ExceptionFilter,
+  HttpException,
+  Logger,
+  type OnModuleInit,
+  Optional,
+} from '@nestjs/common';
 import { HttpAdapterHost } from '@nestjs/core';
 import type { Request, Response } from 'express';
 import { type Observable, throwError } from 'rxjs';
-import { ApiError, DeclaredErrors, refusedInputOf, RequestAbortedError, toApiError } from '#errors';
+import { answerBaseFilters, ApiError, DeclaredErrors, refusedInputOf, RequestAbortedError, toApiError } from '#errors';
 import { explained } from '#json';
 import { LimitedWarnings } from '#runtime';
 import type { PlatformExpressAdapter } from './express-adapter.js';
@@ -23,7 +31,7 @@ import type { PlatformExpressAdapter } from './express-adapter.js';
  * What other transports throw is theirs: it is thrown again.
  */
 @Catch()
-export class ErrorFilter implements ExceptionFilter {
+export class ErrorFilter implements ExceptionFilter, OnModuleInit {
   private readonly logger = new Logger(ErrorFilter.name);
   private readonly warnings = new LimitedWarnings(this.logger);
 
@@ -31,6 +39,10 @@ export class ErrorFilter implements ExceptionFilter {
     private readonly adapterHost: HttpAdapterHost<PlatformExpressAdapter>,
     @Optional() private readonly declared?: DeclaredErrors,
   ) {}
+
+  onModuleInit(): void {
+    answerBaseFilters(this.adapterHost.httpAdapter, this);
+  }
 
   catch(exception: unknown, host: ArgumentsHost): Observable<never> | undefined {
     if (host.getType() === 'http') return void this.answer(exception, host);

@@ -3,6 +3,7 @@ import { ExpressAdapter } from '@nestjs/platform-express';
 import express, { type Express, type Request, type Response } from 'express';
 import { type Server, ServerResponse } from 'node:http';
 import { ApiError, BAD_REQUEST, EXPECTATION_FAILED, ROUTE_NOT_FOUND, toApiError } from '#errors';
+import { writeOwnJson } from '#json';
 import { activeTrace } from '#runtime';
 import { BodyReader, continueWhenRead, limitChunks } from './body-reader.js';
 import { Connections } from './connections/connections.js';
@@ -77,6 +78,7 @@ export class PlatformExpressAdapter extends ExpressAdapter {
     app.disable('etag');
     super(app);
     this.addHooks = takeMiddleware(app);
+    writeOwnJson(app);
     this.inFlight = new RequestsInFlight(config.maxRequestsInFlight, this.clientOf);
     this.bodies = new BodyReader(this.inFlight, this.turns);
     this.delays = new Delays(this.inFlight);
@@ -145,7 +147,8 @@ export class PlatformExpressAdapter extends ExpressAdapter {
     const app = this.getInstance<Express>();
     const { server, serve } = createHttpServer(app, this.config);
     this.connections = new Connections(server, serve, this.config, this.turns, this.clientOf);
-    this.replies = new Replies(this.inFlight, this, `Bearer realm="${this.config.product.name}"`);
+    const { json, send } = app.response;
+    this.replies = new Replies(this.inFlight, this, `Bearer realm="${this.config.product.name}"`, { json, send });
     this.httpServer = server;
 
     answerParserErrors(server, this.connections, {
@@ -237,8 +240,8 @@ export class PlatformExpressAdapter extends ExpressAdapter {
   }
 
   override setHeader(response: Response, name: string, value: string): Response {
-    // Not Express's `set`, which appends a charset to Content-Type.
-    return response.setHeader(name, value);
+    // Express's `set` appends a charset to a media type, which JSON has not (RFC 8259, section 11).
+    return /^application\/([\w.-]+\+)?json$/i.test(value) ? response.setHeader(name, value) : response.set(name, value);
   }
 
   /** Responds with an error, or cuts a response that has begun. A 401 or 429 may be delayed. */
@@ -254,6 +257,23 @@ export class PlatformExpressAdapter extends ExpressAdapter {
     if (Array.isArray(body) && body.length > LARGE_PAGE_ITEMS && !this.turns.mayBegin()) {
       return this.turns.run(response.req.context.clientId, () => this.replies.send(response, body));
     }
-    return body instanceof StreamableFile ? super.reply(response, body) : this.replies.send(response, body);
+    return body instanceof StreamableFile
+      ? super.reply(response, this.withErrorBody(body))
+      : this.replies.send(response, body);
+  }
+
+  /** Lets the client get the Error body where Nest would send the text of a file that cannot be read. */
+  private withErrorBody(file: StreamableFile): StreamableFile {
+    const { errorHandler } = file;
+    return file.setErrorHandler((error, response) => {
+      const { send } = response;
+      response.send = (text) => {
+        response.send = send;
+        const isNests = response.statusCode === 400 && text === 'Bad Request';
+        if (isNests) this.sendError(response as Response, new ApiError(BAD_REQUEST, text));
+        else response.send(text);
+      };
+      errorHandler(error, response);
+    });
   }
 }

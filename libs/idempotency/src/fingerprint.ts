@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto';
 import { type SubType, subTypesOf } from '#input';
-import { writeJson } from '#json';
+import { hasToJson, writeJson } from '#json';
 
 /**
  * Identifies the meaning of a request, in 32 bytes: its operation, and its input as the handler got it. Inputs that a handler can tell
@@ -44,7 +44,7 @@ function textOf(value: unknown, subTypes: readonly SubType[] = []): string {
 function textOfObject(value: object, subTypes: readonly SubType[]): string {
   const { type, accessors, defaults } = classOf(value);
   const chosen = subTypes.find((subType) => subType.value === type)?.name ?? '';
-  const hasJson = 'toJSON' in value && typeof value.toJSON === 'function';
+  const hasJson = hasToJson(value);
   // Without a prototype, names such as `__proto__` are ordinary. Names that are integers come first, as in any object.
   const texts = Object.create(null) as Record<string, string>;
   for (const name of [...Object.keys(value), ...accessors].sort()) {
@@ -57,7 +57,7 @@ function textOfObject(value: object, subTypes: readonly SubType[]): string {
   const members = `{${Object.keys(texts)
     .map((name) => texts[name])
     .join()}}`;
-  if (hasJson) return `${chosen}JSON(${textOf((value.toJSON as (key: string) => unknown)(''))})${members}`;
+  if (hasJson) return `${chosen}JSON(${textOf(value.toJSON(''))})${members}`;
   // An instance without members may have a text, such as URLSearchParams.
   const hasText = type !== undefined && members === '{}' && value.toString !== Object.prototype.toString;
   return `${chosen}${hasText ? (value as { toString(): string }).toString() : ''}${members}`;

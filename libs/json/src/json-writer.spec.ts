@@ -2,7 +2,7 @@ import { ApiProperty } from '@nestjs/swagger';
 import { ValidateBy } from 'class-validator';
 import fc from 'fast-check';
 import { INT64_MAX, INT64_MIN, toInt64 } from './int64.js';
-import { DECLARED, jsonTextOf, shared, writeJson } from './json-writer.js';
+import { DECLARED, declareJson, jsonTextOf, shared, writeJson } from './json-writer.js';
 import { readOwnJson } from './json-reader.js';
 
 const edges = [0n, 1n, 2n ** 53n, 2n ** 63n].flatMap((edge) => [edge - 1n, edge, edge + 1n, -edge]);
@@ -123,6 +123,24 @@ describe('writeJson', () => {
     const cycle: unknown[] = [];
     cycle.push({ cycle });
     expect(() => writeJson(cycle)).toThrow(RangeError);
+  });
+
+  test('lets JSON.stringify take an instance of a class that declares its members', () => {
+    class Toy {
+      @ValidateBy({ name: DECLARED, validator: { validate: () => true } })
+      ids: unknown;
+    }
+    declareJson(Toy.prototype);
+    const toy = Object.assign(new Toy(), { secret: 1, ids: [1n, INT64_MAX, { name: 'a' }] });
+    expect(JSON.stringify([toy])).toBe(`[{"ids":[1,"${INT64_MAX}",{"name":"a"}]}]`);
+    expect(writeJson([toy])).toBe(`[{"ids":[1,${INT64_MAX},{"name":"a"}]}]`);
+    class OwnToy extends Toy {
+      toJSON(): string {
+        return 'own';
+      }
+    }
+    declareJson(OwnToy.prototype);
+    expect([JSON.stringify(new OwnToy()), writeJson(new OwnToy())]).toEqual(['"own"', '"own"']);
   });
 
   test.each([undefined, () => 1, Symbol('s'), { toJSON: () => undefined }])(

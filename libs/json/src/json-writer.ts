@@ -21,6 +21,11 @@ export function writeJson(value: unknown): string {
   return text;
 }
 
+/** As `writeJson`; undefined for a value that has no JSON text, as `JSON.stringify` returns it. */
+export function jsonOf(value: unknown): string | undefined {
+  return write(value, '');
+}
+
 /** @param key the parameter of `toJSON` */
 function write(value: unknown, key: string | number): string | undefined {
   if (hasToJson(value)) {
@@ -66,7 +71,7 @@ function declarationOf(object: object): Declaration | null {
   let declaration = declarations.get(prototype);
   if (declaration === undefined) {
     const type = prototype.constructor;
-    const isDeclared = !('toJSON' in prototype) && rulesOf(type).some(({ name }) => name === DECLARED);
+    const isDeclared = !hasToJson(prototype) && rulesOf(type).some(({ name }) => name === DECLARED);
     declarations.set(prototype, (declaration = isDeclared ? declare(declaredMembers(type)) : null));
   }
   return declaration;
@@ -120,8 +125,33 @@ function writeBigint(value: bigint): string {
   return Number.isSafeInteger(number) ? `${number}` : `${value}`;
 }
 
-function hasToJson(value: unknown): value is { toJSON(key: string): unknown } {
-  return typeof value === 'object' && value !== null && typeof (value as Members)['toJSON'] === 'function';
+/** Whether a value has a `toJSON` of its author: not that of {@link declareJson}. */
+export function hasToJson(value: unknown): value is { toJSON(key: string): unknown } {
+  if (typeof value !== 'object' || value === null) return false;
+  const { toJSON } = value as Members;
+  return typeof toJSON === 'function' && toJSON !== declaredJson;
+}
+
+/**
+ * Lets `JSON.stringify` take instances of a class that declares its members, which modules call for logs, caches and queues: with
+ * the declared members alone. An int64 is a number, and beyond 2^53 the text of its digits, because `JSON.stringify` refuses a bigint.
+ * A `toJSON` of the class stays.
+ */
+export function declareJson(prototype: object): void {
+  if ('toJSON' in prototype) return;
+  Object.defineProperty(prototype, 'toJSON', { value: declaredJson, configurable: true, writable: true });
+}
+
+function declaredJson(this: object): unknown {
+  const names = declarationOf(this)?.names ?? Object.keys(this);
+  return Object.fromEntries(names.map((name) => [name, withoutBigints((this as Members)[name])]));
+}
+
+function withoutBigints(value: unknown): unknown {
+  if (Array.isArray(value)) return value.map(withoutBigints);
+  if (typeof value !== 'bigint') return value;
+  const number = Number(value);
+  return Number.isSafeInteger(number) ? number : String(value);
 }
 
 /** The JSON text of a string. For short texts, checking the characters is cheaper than calling JSON.stringify. */

@@ -5,6 +5,7 @@ import type { Logger } from 'pino';
 import { securitySchemesOf } from '#api-keys';
 import { FastPaths } from '#runtime';
 import { parseForm } from '#http';
+import { writeStreamsAsJson } from '#json';
 import { callHandlersDirectly, HANDLER_CALLS } from '#nest-speed';
 import { LOGGER, NestLogger } from '#observability';
 import { OpenApiDocument } from '#openapi';
@@ -26,6 +27,7 @@ export function setUpApplication(app: INestApplication): void {
   app.useLogger(new NestLogger(app.get<Logger>(LOGGER)));
   (app.getHttpAdapter().getInstance() as Express).set('query parser', parseForm);
   app.enableVersioning(URI_VERSIONS);
+  writeStreamsAsJson(app);
   if (fastPaths) useFastPaths(app);
   refuseUnprotectedHandlers(app);
   app.get(OpenApiDocument).describe(app, securitySchemesOf(app.get(DiscoveryService)));

@@ -1,21 +1,10 @@
 import type { Request, Response } from 'express';
 import { type ApiError, ErrorBody } from '#errors';
-import { jsonTextOf } from '#json';
+import { isRead, isTaggable, jsonTextOf, prepareError, sendByMethods } from '#json';
 import { announcesBody } from '../requests/request-checks.js';
 import { advance, BODY } from '../requests/request-context.js';
 import type { RequestsInFlight } from '../requests/requests-in-flight.js';
 import { LINGER_BYTES, LINGER_MS, PIECE_BYTES } from '../requests/server-limits.js';
-
-/** Header fields that describe the handler's intended content. They are removed from error responses. */
-const FIELDS_OF_CONTENT = [
-  'Accept-Ranges',
-  'Content-Disposition',
-  'Content-Encoding',
-  'Content-Range',
-  'ETag',
-  'Expires',
-  'Last-Modified',
-];
 
 /**
  * Header fields that RFC 9110 requires or expects with a status, for responses that lack them. A challenge to a client
@@ -35,25 +24,29 @@ export class Replies {
     private readonly inFlight: RequestsInFlight,
     private readonly server: { readonly isDraining: boolean },
     private readonly challenge: string,
+    private readonly methods: Readonly<Pick<Response, 'json' | 'send'>>,
   ) {}
 
   /**
    * Sends a body with the response's status. Text and bytes are sent unchanged, null and undefined as an empty body, and
    * everything else as JSON. If the handler has set `Content-Type`, `ETag` or `Cache-Control`, they stay, except with an ErrorBody. JSON with
    * status 200 to GET or HEAD gets a weak `ETag`. A matching `If-None-Match` turns 200 into 304, and so does
-   * `If-Modified-Since` if the response has `Last-Modified`. `setCaching` sets which caches may store the response.
+   * `If-Modified-Since` if the response has `Last-Modified`. `setCaching` sets which caches may store the response. Where
+   * middleware has replaced `response.json` or `response.send`, these send it.
    */
-  send(response: Response, body: unknown): void {
-    if (body === undefined || body === null) {
-      setCaching(response);
-      this.end(response, undefined);
-    } else if (typeof body === 'string' || Buffer.isBuffer(body)) {
-      setMediaType(response, body);
-      setCaching(response);
-      this.endUnlessFresh(response, body);
-    } else {
-      this.sendJson(response, body);
-    }
+  send(response: Response, value: unknown): void {
+    const body = value instanceof ErrorBody ? prepareError(response, value) : value;
+    const isText = typeof body === 'string' || Buffer.isBuffer(body);
+    if (isText) setMediaType(response, body);
+    else if (body !== undefined && body !== null && !response.hasHeader('content-type'))
+      response.setHeader('Content-Type', 'application/json');
+    // Undefined in a response that Express has not seen.
+    const { json = this.methods.json, send = this.methods.send } = response;
+    if (json !== this.methods.json || send !== this.methods.send) return sendByMethods(response, body);
+    setCaching(response);
+    if (body === undefined || body === null) this.end(response, undefined);
+    else if (isText) this.endUnlessFresh(response, body);
+    else this.sendJson(response, body);
   }
 
   /** Sends an error. Too late for that, the cut connection shows the client that the response is incomplete. */
@@ -74,6 +67,9 @@ export class Replies {
     const { req: request } = response;
     const { context } = request;
     if (context.answeredAt === undefined) {
+      // Express adds a charset, which JSON has not (RFC 8259, section 11).
+      if (response.getHeader('content-type') === 'application/json; charset=utf-8')
+        response.setHeader('Content-Type', 'application/json');
       this.inFlight.release(context);
       setCaching(response);
       // Closes the connection: the rest of this request would have to be read before the next one.
@@ -85,19 +81,7 @@ export class Replies {
   }
 
   private sendJson(response: Response, body: unknown): void {
-    if (body instanceof ErrorBody) {
-      for (const name of FIELDS_OF_CONTENT) response.removeHeader(name);
-      for (const [name, value] of Object.entries(body.error.headers)) response.setHeader(name, value);
-      response.setHeader('Content-Type', 'application/json');
-      response.setHeader('Cache-Control', 'no-store');
-      const { context } = response.req;
-      context.errorBody = body;
-      this.end(response, jsonTextOf(context.sendsFaults ? body.withFaults() : body, false).text);
-      return;
-    }
-    if (!response.hasHeader('content-type')) response.setHeader('Content-Type', 'application/json');
-    setCaching(response);
-    const isTagged = response.statusCode === 200 && isRead(response.req) && !response.hasHeader('etag');
+    const isTagged = isTaggable(response);
     const { text, tag } = jsonTextOf(body, isTagged);
     if (isTagged) response.setHeader('ETag', tag as string);
     this.endUnlessFresh(response, text);
@@ -178,14 +162,18 @@ function endInPieces(response: Response, body: string | Buffer): void {
   sendNext();
 }
 
-/** Sets the media type of text or bytes. Adds the charset to a text type that the handler has set without one. */
+/** Sets the media type of text or bytes. A text is sent as UTF-8, so its type gets this charset, unless it is JSON. */
 function setMediaType(response: Response, body: string | Buffer): void {
   const type = response.getHeader('content-type');
   if (type === undefined) {
     const ofBody = typeof body === 'string' ? 'text/plain; charset=utf-8' : 'application/octet-stream';
     response.setHeader('Content-Type', ofBody);
-  } else if (typeof type === 'string' && /^text\/[^;]*$/i.test(type)) {
-    response.setHeader('Content-Type', `${type}; charset=utf-8`);
+  } else if (typeof body === 'string' && typeof type === 'string' && !/^[^;]*\bjson\b/i.test(type)) {
+    const [, name, rest = ''] = /^([^;]*)(.*)$/.exec(type) ?? [];
+    response.setHeader(
+      'Content-Type',
+      `${name?.trim()}; charset=utf-8${rest.replace(/; *charset=("[^"]*"|[^;]*)/i, '')}`,
+    );
   }
 }
 
@@ -204,10 +192,6 @@ function isKnown(response: Response): boolean {
   }
   const lastModified = response.getHeader('last-modified');
   return since !== undefined && typeof lastModified === 'string' && Date.parse(lastModified) <= Date.parse(since);
-}
-
-function isRead({ method }: Request): boolean {
-  return method === 'GET' || method === 'HEAD';
 }
 
 /**

@@ -1,0 +1,53 @@
+import type { Express, Request, Response } from 'express';
+import { ErrorBody } from '#errors';
+import { entityTag, jsonOf } from './json-writer.js';
+
+/** Header fields that describe the handler's intended content. They are removed from error responses. */
+const FIELDS_OF_CONTENT = [
+  ...['Accept-Ranges', 'Content-Disposition', 'Content-Encoding', 'Content-Range'],
+  ...['ETag', 'Expires', 'Last-Modified'],
+];
+
+/** Settings of Express for its own JSON, which has no int64 then. */
+const JSON_SETTINGS = ['json escape', 'json replacer', 'json spaces'];
+
+/** Lets `response.json`, and `response.send` of an object, write what the service writes for a returned value. */
+export function writeOwnJson(app: Express): void {
+  const byExpress = app.response.json;
+  app.response.json = function (value: unknown) {
+    const body = value instanceof ErrorBody ? prepareError(this, value) : value;
+    if (JSON_SETTINGS.some((name) => app.get(name) !== undefined)) return byExpress.call(this, body);
+    const text = jsonOf(body);
+    if (!this.hasHeader('Content-Type')) this.setHeader('Content-Type', 'application/json');
+    if (text !== undefined && isTaggable(this)) this.setHeader('ETag', entityTag(text));
+    return this.send(text);
+  };
+}
+
+/** Sends a body by the methods of the response, as stock Nest does. */
+export function sendByMethods(response: Response, body: unknown): void {
+  if (body === undefined || body === null) response.send();
+  else if (typeof body === 'string' || Buffer.isBuffer(body)) response.send(body);
+  else if (typeof body === 'object') response.json(body);
+  else response.send(jsonOf(body));
+}
+
+/** Sets the header fields of an error. Returns its body as the handler has declared it. */
+export function prepareError(response: Response, body: ErrorBody): ErrorBody {
+  for (const name of FIELDS_OF_CONTENT) response.removeHeader(name);
+  for (const [name, value] of Object.entries(body.error.headers)) response.setHeader(name, value);
+  response.setHeader('Content-Type', 'application/json');
+  response.setHeader('Cache-Control', 'no-store');
+  const { context } = response.req;
+  context.errorBody = body;
+  return context.sendsFaults ? body.withFaults() : body;
+}
+
+/** Whether a JSON text of the response gets an entity tag. */
+export function isTaggable(response: Response): boolean {
+  return response.statusCode === 200 && isRead(response.req) && !response.hasHeader('etag');
+}
+
+export function isRead({ method }: Request): boolean {
+  return method === 'GET' || method === 'HEAD';
+}
