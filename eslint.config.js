@@ -15,7 +15,7 @@ export const LIBRARIES = {
   settings: ['runtime'],
   'embedded-postgres': ['runtime', 'settings'],
   'nest-speed': ['runtime'],
-  operations: ['errors', 'nest-speed', 'runtime', 'settings'],
+  operations: ['errors', 'runtime', 'settings'],
   http: ['errors', 'json', 'runtime', 'settings'],
   postgres: ['embedded-postgres', 'errors', 'runtime', 'settings'],
   input: ['errors', 'http', 'json', 'nest-speed', 'runtime', 'settings'],
@@ -23,7 +23,7 @@ export const LIBRARIES = {
   idempotency: ['errors', 'http', 'input', 'json', 'operations', 'postgres', 'runtime'],
   observability: ['errors', 'http', 'operations', 'postgres', 'runtime', 'settings'],
   openapi: ['errors', 'idempotency', 'operations', 'runtime', 'settings'],
-  entities: ['errors', 'idempotency', 'input', 'json', 'nest-speed', 'postgres', 'runtime', 'settings'],
+  entities: ['errors', 'idempotency', 'input', 'json', 'nest-speed', 'operations', 'postgres', 'runtime', 'settings'],
   service: [
     'api-keys',
     'embedded-postgres',

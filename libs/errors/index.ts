@@ -15,3 +15,4 @@ export { answerBaseFilters, BASE_FILTER } from './src/base-filter.internals.js';
 export * from './src/error-catalogue.js';
 export { toApiError } from './src/http-exception.js';
 export { refusedInputOf, UNSTORABLE, unstorableIn } from './src/unstorable.js';
+export { withErrorBody } from './src/unreadable-file.js';

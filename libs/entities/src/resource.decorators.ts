@@ -14,8 +14,9 @@ import type { Observable } from 'rxjs';
 import { FailsWith, INVALID_CURSOR } from '#errors';
 import { StartupError } from '#runtime';
 import { type Handler, IntegerParameter, OpaqueParameter, queryClassOf } from '#input';
-import { declaredMembers } from '#json';
+import { declaredMembers, ListPage } from '#json';
 import { DirectInterceptor } from '#nest-speed';
+import { TO_SENT_METADATA, type ToSent } from '#operations';
 import { Config, rootUrlOf } from '#settings';
 import { CURSOR_PATTERN, DEFAULT_PAGE_SIZE, MAX_CURSOR_LENGTH, MAX_PAGE_SIZE, type Page } from './keyset.js';
 
@@ -70,13 +71,22 @@ const headers = { Link: { $ref: '#/components/headers/NextPage' } };
  */
 export function Paged(type: Type, description: string): MethodDecorator {
   const schema = { type: 'array', maxItems: MAX_PAGE_SIZE, items: { $ref: getSchemaPath(type) } };
-  return applyDecorators(
+  const decorate = applyDecorators(
     ...(Reflect.hasMetadata(ARRAY_SCHEMA, type)
       ? [ApiOkResponse({ description, type, headers })]
       : [ApiExtraModels(type), ApiOkResponse({ description, schema, headers })]),
     FailsWith(INVALID_CURSOR),
     UseInterceptors(PageInterceptor),
   );
+  return (prototype, name, descriptor) => {
+    const { constructor: controller } = prototype as { constructor: Type };
+    const handler = (descriptor as PropertyDescriptor).value as Handler;
+    const toSent = (config: Config): ToSent => {
+      const pages = new PageInterceptor(config);
+      return (body, response) => pages.itemsOf(body, response, controller, handler);
+    };
+    applyDecorators(decorate as MethodDecorator, SetMetadata(TO_SENT_METADATA, toSent))(prototype, name, descriptor);
+  };
 }
 
 @Injectable()
@@ -95,17 +105,29 @@ class PageInterceptor extends AddressInterceptor {
   /** The parameter `limit` of a request without it, by handler. */
   private readonly defaultLimits = new Map<unknown, string>();
 
+  /** Interceptors outside get the page, not its items: a cache that keeps it can send its link again. */
   override after(result: unknown, context: ExecutionContext): unknown {
     const { items, nextCursor } = result as Page<unknown>;
-    if (nextCursor !== undefined) {
-      const address = `${this.root}${this.addressOf(context)}cursor=${nextCursor}`;
-      context.getArgByIndex<Response>(1).appendHeader('Link', `<${address}>; rel="next"`);
-    }
+    if (nextCursor !== undefined)
+      this.link(nextCursor, context.getArgByIndex(1), context.getClass(), context.getHandler() as Handler);
+    return new ListPage(items, nextCursor);
+  }
+
+  /** The items of a page, with its link, also if an interceptor has made a plain object of it. Any other body as it is. */
+  itemsOf(body: unknown, response: Response, controller: Type, handler: Handler): unknown {
+    if (typeof body !== 'object' || body === null || !isPage(body)) return body;
+    const { items, nextCursor } = body;
+    const isLinked = nextCursor === undefined || String(response.getHeader('link')).includes(`cursor=${nextCursor}>`);
+    if (!isLinked) this.link(nextCursor, response, controller, handler);
     return items;
   }
 
-  private addressOf(context: ExecutionContext): string {
-    const { path, originalUrl } = context.getArgByIndex<Request>(0);
+  private link(nextCursor: string, response: Response, controller: Type, handler: Handler): void {
+    const address = `${this.root}${this.addressOf(response.req, controller, handler)}cursor=${nextCursor}`;
+    response.appendHeader('Link', `<${address}>; rel="next"`);
+  }
+
+  private addressOf({ path, originalUrl }: Request, controller: Type, handler: Handler): string {
     let limit: string | undefined;
     let filters = '';
     for (let end = originalUrl.indexOf('?'); end !== -1;) {
@@ -116,19 +138,24 @@ class PageInterceptor extends AddressInterceptor {
       if (name === 'limit') limit = `${parameter}&`;
       else if (name !== 'cursor' && name !== '') filters += `${parameter}&`;
     }
-    return escapeAddress(`${path}?${limit ?? this.defaultLimitOf(context)}${filters}`);
+    return escapeAddress(`${path}?${limit ?? this.defaultLimitOf(controller, handler)}${filters}`);
   }
 
-  private defaultLimitOf(context: ExecutionContext): string {
-    const handler = context.getHandler() as Handler;
+  private defaultLimitOf(controller: Type, handler: Handler): string {
     let parameter = this.defaultLimits.get(handler);
     if (parameter === undefined) {
-      const Query = queryClassOf(context.getClass(), handler);
+      const Query = queryClassOf(controller, handler);
       const { limit } = Query ? (new Query() as { limit?: number }) : {};
       this.defaultLimits.set(handler, (parameter = limit === undefined ? '' : `limit=${limit}&`));
     }
     return parameter;
   }
+}
+
+function isPage(body: object): body is Page<unknown> {
+  if (body instanceof ListPage) return true;
+  const { items, nextCursor = '', ...others } = body as Partial<Page<unknown>>;
+  return Array.isArray(items) && typeof nextCursor === 'string' && Object.keys(others).length === 0;
 }
 
 /** An address without characters that must be escaped. */

@@ -2,7 +2,7 @@ import { type RequestMethod, StreamableFile } from '@nestjs/common';
 import { ExpressAdapter } from '@nestjs/platform-express';
 import express, { type Express, type Request, type Response } from 'express';
 import { type Server, ServerResponse } from 'node:http';
-import { ApiError, BAD_REQUEST, EXPECTATION_FAILED, ROUTE_NOT_FOUND, toApiError } from '#errors';
+import { ApiError, BAD_REQUEST, EXPECTATION_FAILED, ROUTE_NOT_FOUND, toApiError, withErrorBody } from '#errors';
 import { writeOwnJson } from '#json';
 import { activeTrace } from '#runtime';
 import { BodyReader, continueWhenRead, limitChunks } from './body-reader.js';
@@ -252,28 +252,17 @@ export class PlatformExpressAdapter extends ExpressAdapter {
   }
 
   /** Returns a promise if a large page waits for its client's turn. */
-  override reply(response: Response, body: unknown, statusCode?: number): unknown {
+  override reply(response: Response, value: unknown, statusCode?: number): unknown {
     if (statusCode !== undefined) response.statusCode = statusCode;
+    const { toSent } = response.req.context;
+    const body = toSent === undefined ? value : toSent(value, response);
     if (Array.isArray(body) && body.length > LARGE_PAGE_ITEMS && !this.turns.mayBegin()) {
       return this.turns.run(response.req.context.clientId, () => this.replies.send(response, body));
     }
-    return body instanceof StreamableFile
-      ? super.reply(response, this.withErrorBody(body))
-      : this.replies.send(response, body);
-  }
-
-  /** Lets the client get the Error body where Nest would send the text of a file that cannot be read. */
-  private withErrorBody(file: StreamableFile): StreamableFile {
-    const { errorHandler } = file;
-    return file.setErrorHandler((error, response) => {
-      const { send } = response;
-      response.send = (text) => {
-        response.send = send;
-        const isNests = response.statusCode === 400 && text === 'Bad Request';
-        if (isNests) this.sendError(response as Response, new ApiError(BAD_REQUEST, text));
-        else response.send(text);
-      };
-      errorHandler(error, response);
-    });
+    if (!(body instanceof StreamableFile)) return this.replies.send(response, body);
+    return super.reply(
+      response,
+      withErrorBody(body, (error) => this.sendError(response, error)),
+    );
   }
 }

@@ -1,4 +1,4 @@
-import type { Express, Request, Response } from 'express';
+import type { Express, Response } from 'express';
 import { ErrorBody } from '#errors';
 import { entityTag, jsonOf } from './json-writer.js';
 
@@ -19,7 +19,9 @@ export function writeOwnJson(app: Express): void {
     if (JSON_SETTINGS.some((name) => app.get(name) !== undefined)) return byExpress.call(this, body);
     const text = jsonOf(body);
     if (!this.hasHeader('Content-Type')) this.setHeader('Content-Type', 'application/json');
-    if (text !== undefined && isTaggable(this)) this.setHeader('ETag', entityTag(text));
+    const isRead = this.req.method === 'GET' || this.req.method === 'HEAD';
+    if (text !== undefined && this.statusCode === 200 && isRead && !this.hasHeader('ETag'))
+      this.setHeader('ETag', entityTag(text));
     return this.send(text);
   };
 }
@@ -43,11 +45,17 @@ export function prepareError(response: Response, body: ErrorBody): ErrorBody {
   return context.sendsFaults ? body.withFaults() : body;
 }
 
-/** Whether a JSON text of the response gets an entity tag. */
-export function isTaggable(response: Response): boolean {
-  return response.statusCode === 200 && isRead(response.req) && !response.hasHeader('etag');
-}
-
-export function isRead({ method }: Request): boolean {
-  return method === 'GET' || method === 'HEAD';
+/** Sets the media type of text or bytes. A text is sent as UTF-8, so its type gets this charset, unless it is JSON. */
+export function setMediaType(response: Response, body: string | Buffer): void {
+  const type = response.getHeader('content-type');
+  if (type === undefined) {
+    const ofBody = typeof body === 'string' ? 'text/plain; charset=utf-8' : 'application/octet-stream';
+    response.setHeader('Content-Type', ofBody);
+  } else if (typeof body === 'string' && typeof type === 'string' && !/^[^;]*\bjson\b/i.test(type)) {
+    const [, name, rest = ''] = /^([^;]*)(.*)$/.exec(type) ?? [];
+    response.setHeader(
+      'Content-Type',
+      `${name?.trim()}; charset=utf-8${rest.replace(/; *charset=("[^"]*"|[^;]*)/i, '')}`,
+    );
+  }
 }

@@ -1,5 +1,6 @@
 import { HttpStatus, Inject, Injectable, RequestMethod, type Type } from '@nestjs/common';
 import { DiscoveryService, MetadataScanner } from '@nestjs/core';
+import type { Response } from 'express';
 import { hash } from 'node:crypto';
 import { type ErrorDefinition, FAILURES_METADATA } from '#errors';
 import { StartupError } from '#runtime';
@@ -12,6 +13,12 @@ import { type Route, routeOf } from './routes.internals.js';
 
 /** Metadata key of a handler that takes an `Idempotency-Key`. */
 export const IDEMPOTENT_METADATA = 'platform:idempotent';
+
+/** Metadata key of a handler: a function of the settings that makes a {@link ToSent}. */
+export const TO_SENT_METADATA = 'platform:to-sent';
+
+/** Makes the body that is sent of what the handler has returned, or an interceptor has put in its place. May set header fields. */
+export type ToSent = (body: unknown, response: Response) => unknown;
 
 /** What the decorators of a handler declare, read once. */
 export interface Operation extends Announcement {
@@ -33,6 +40,8 @@ export interface Operation extends Announcement {
   readonly status: number;
   /** Whether the faults of an input are sent (`@FaultDetails()`). */
   readonly sendsFaults: boolean;
+  /** What `TO_SENT_METADATA` makes of a body to be sent; undefined for the body itself. */
+  readonly toSent: ToSent | undefined;
   /** The errors of `@FailsWith`. */
   readonly failures: readonly ErrorDefinition[];
 }
@@ -129,6 +138,7 @@ export class OperationRegistry {
       isIdempotent,
       status: status ?? (method === RequestMethod.POST ? HttpStatus.CREATED : HttpStatus.OK),
       sendsFaults: either<boolean>(FAULT_DETAILS_METADATA) ?? false,
+      toSent: own<(config: Config) => ToSent>(TO_SENT_METADATA)?.(this.config),
       failures: either<ErrorDefinition[]>(FAILURES_METADATA) ?? [],
       ...announcementOf(handler, name, this.config),
     };

@@ -1,6 +1,6 @@
 import type { Request, Response } from 'express';
 import { type ApiError, ErrorBody } from '#errors';
-import { isRead, isTaggable, jsonTextOf, prepareError, sendByMethods } from '#json';
+import { jsonTextOf, prepareError, sendByMethods, setMediaType } from '#json';
 import { announcesBody } from '../requests/request-checks.js';
 import { advance, BODY } from '../requests/request-context.js';
 import type { RequestsInFlight } from '../requests/requests-in-flight.js';
@@ -66,6 +66,8 @@ export class Replies {
   beforeHead(response: Response): void {
     const { req: request } = response;
     const { context } = request;
+    for (const name in context.fields)
+      response[name === 'Link' ? 'appendHeader' : 'setHeader'](name, context.fields[name] as string);
     if (context.answeredAt === undefined) {
       // Express adds a charset, which JSON has not (RFC 8259, section 11).
       if (response.getHeader('content-type') === 'application/json; charset=utf-8')
@@ -81,7 +83,7 @@ export class Replies {
   }
 
   private sendJson(response: Response, body: unknown): void {
-    const isTagged = isTaggable(response);
+    const isTagged = response.statusCode === 200 && isRead(response.req) && !response.hasHeader('etag');
     const { text, tag } = jsonTextOf(body, isTagged);
     if (isTagged) response.setHeader('ETag', tag as string);
     this.endUnlessFresh(response, text);
@@ -162,21 +164,6 @@ function endInPieces(response: Response, body: string | Buffer): void {
   sendNext();
 }
 
-/** Sets the media type of text or bytes. A text is sent as UTF-8, so its type gets this charset, unless it is JSON. */
-function setMediaType(response: Response, body: string | Buffer): void {
-  const type = response.getHeader('content-type');
-  if (type === undefined) {
-    const ofBody = typeof body === 'string' ? 'text/plain; charset=utf-8' : 'application/octet-stream';
-    response.setHeader('Content-Type', ofBody);
-  } else if (typeof body === 'string' && typeof type === 'string' && !/^[^;]*\bjson\b/i.test(type)) {
-    const [, name, rest = ''] = /^([^;]*)(.*)$/.exec(type) ?? [];
-    response.setHeader(
-      'Content-Type',
-      `${name?.trim()}; charset=utf-8${rest.replace(/; *charset=("[^"]*"|[^;]*)/i, '')}`,
-    );
-  }
-}
-
 /**
  * Whether the client has this representation already, by weak comparison of tags. Express's `request.fresh` would say no to
  * `Cache-Control: no-cache`, which `fetch` adds to every `If-None-Match`.
@@ -192,6 +179,10 @@ function isKnown(response: Response): boolean {
   }
   const lastModified = response.getHeader('last-modified');
   return since !== undefined && typeof lastModified === 'string' && Date.parse(lastModified) <= Date.parse(since);
+}
+
+function isRead({ method }: Request): boolean {
+  return method === 'GET' || method === 'HEAD';
 }
 
 /**

@@ -1,0 +1,22 @@
+import type { StreamableFile } from '@nestjs/common';
+import { ApiError } from './api-error.js';
+import { BAD_REQUEST } from './error-catalogue.js';
+
+/**
+ * Lets the client get the Error body where Nest would send a text, of a file that cannot be read. A handler of the module that
+ * responds otherwise stays.
+ *
+ * @param sendError sends an error as the response to the file
+ */
+export function withErrorBody(file: StreamableFile, sendError: (error: ApiError) => void): StreamableFile {
+  const { errorHandler } = file;
+  return file.setErrorHandler((error, response) => {
+    const { send } = response;
+    response.send = (text) => {
+      response.send = send;
+      if (response.statusCode === 400 && text === 'Bad Request') sendError(new ApiError(BAD_REQUEST, text));
+      else response.send(text);
+    };
+    errorHandler(error, response);
+  });
+}
