@@ -10,7 +10,6 @@ export {
   type UnavailableCause,
   waitedTooLong,
 } from './src/api-error.js';
-export { answerBaseFilters, BASE_FILTER } from './src/base-filter.internals.js';
 // eslint-disable-next-line no-restricted-syntax -- the whole catalogue is public
 export * from './src/error-catalogue.js';
 export { toApiError } from './src/http-exception.js';

@@ -1,3 +1,4 @@
+export { answerBaseFilters, BASE_FILTER } from './src/base-filter.internals.js';
 export { CLASS_RULES, rulesOf } from './src/class-rules.internals.js';
 export { DOCUMENTED_MEMBERS } from './src/documented-members.internals.js';
 export { compareInt64Texts, INT64_MAX, INT64_MIN, isInt64 } from './src/int64.js';

@@ -10,8 +10,8 @@ import {
 import { HttpAdapterHost } from '@nestjs/core';
 import type { Request, Response } from 'express';
 import { type Observable, throwError } from 'rxjs';
-import { answerBaseFilters, ApiError, DeclaredErrors, refusedInputOf, RequestAbortedError, toApiError } from '#errors';
-import { explained } from '#json';
+import { ApiError, DeclaredErrors, refusedInputOf, RequestAbortedError, toApiError } from '#errors';
+import { answerBaseFilters, explained } from '#json';
 import { LimitedWarnings } from '#runtime';
 import type { PlatformExpressAdapter } from './express-adapter.js';
 

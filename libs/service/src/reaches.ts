@@ -1,10 +1,9 @@
 import { PGLITE } from '#embedded-postgres';
 import { TYPEORM_ENTITIES } from '#entities';
-import { BASE_FILTER } from '#errors';
 import { EXPRESS_ROUTER, JOINED_WRITES, MESSAGE_PROTOTYPES, NODE_HTTP } from '#http';
 import { PG_CONNECTION, PREPARED_QUERIES, TYPEORM_QUERY_RUNNERS } from '#postgres';
 import { CLASS_TRANSFORMERS, DECLARED_TYPES, GLOBAL_PIPES, HANDLER_PARAMETERS, VALIDATION_PIPES } from '#input';
-import { CLASS_RULES, DOCUMENTED_MEMBERS, STREAMS_OF_VALUES } from '#json';
+import { BASE_FILTER, CLASS_RULES, DOCUMENTED_MEMBERS, STREAMS_OF_VALUES } from '#json';
 import { GRAPHQL, MICROSERVICES, OPERATION_IDS, ROUTES, WEBSOCKETS } from '#operations';
 import { HANDLER_CALLS } from '#nest-speed';
 import { differenceOf, FastPaths, misfit, type Reach } from '#runtime';
