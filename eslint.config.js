@@ -15,7 +15,7 @@ export const LIBRARIES = {
   settings: ['runtime'],
   'embedded-postgres': ['runtime', 'settings'],
   'nest-speed': ['runtime'],
-  operations: ['errors', 'runtime', 'settings'],
+  operations: ['errors', 'nest-speed', 'runtime', 'settings'],
   http: ['errors', 'json', 'runtime', 'settings'],
   postgres: ['embedded-postgres', 'errors', 'runtime', 'settings'],
   input: ['errors', 'http', 'json', 'nest-speed', 'runtime', 'settings'],

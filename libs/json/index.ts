@@ -6,6 +6,6 @@ export { int64Of, int64OfNumeral, parseInt64, toInt64 } from './src/int64.js';
 export { hasOwnNumerals, numeralOf, readJson, readOwnJson } from './src/json-reader.js';
 export { countCharacters, JSON_LIMITS, type JsonLimits } from './src/json-scan.js';
 export { DECLARED, declaredMembers, declareJson, entityTag, explained, hasToJson } from './src/json-writer.js';
-export { jsonOf, jsonTextOf, ListPage, shared, writeJson } from './src/json-writer.js';
+export { jsonOf, jsonTextOf, shared, writeJson } from './src/json-writer.js';
 export { prepareError, sendByMethods, setMediaType, writeOwnJson } from './src/response-methods.js';
 export { STREAMS_OF_VALUES, writeStreamsAsJson } from './src/streams.internals.js';

@@ -1,5 +1,5 @@
 export { isScope, OpenTo, Public, PUBLIC_METADATA, RequireScopes } from './src/access.decorators.js';
-export { Deprecated, Stability } from './src/deprecation.decorators.js';
+export { Deprecated, DeprecationInterceptor, Stability } from './src/deprecation.decorators.js';
 export { type Deprecation, DEPRECATION_SETTINGS } from './src/deprecation.js';
 export { operationRemoved, removalMessage } from './src/deprecation.js';
 export { FaultDetails } from './src/fault-details.js';

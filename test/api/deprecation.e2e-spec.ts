@@ -123,5 +123,5 @@ describe('@Deprecated', () => {
 test('@Deprecated goes together with links of @Header and of the next page', async () => {
   const { headers } = await app.client.get('/v1/test-linked');
   const relations = [...String(headers.link).matchAll(/rel="([^"]+)"/g)].map(([, relation]) => relation);
-  expect(relations).toEqual(['license', 'next', 'successor-version', 'deprecation']);
+  expect(relations).toEqual(['license', 'successor-version', 'deprecation', 'next']);
 });

@@ -253,12 +253,18 @@ describe('pets', () => {
         // Twice: the second response is from the cache.
         for (const path of ['/v1/pets?limit=1', '/v1/pets', pathname].flatMap((each) => [each, each])) {
           const [plain, answer] = [await client.get(path), await client.get(path, chosen)];
+          const { nextCursor } = /cursor=(?<nextCursor>[^>]+)/.exec(String(plain.headers.link))?.groups ?? {};
+          expect([path, nextCursor !== undefined]).toEqual([path, path === '/v1/pets?limit=1']);
+          if (kind === 'mapping' && path !== pathname) {
+            // The page as the handler has returned it: its address is the module's to give.
+            const cursor = nextCursor === undefined ? '' : `,"nextCursor":"${nextCursor}"`;
+            expect([answer.status, answer.text]).toEqual([200, sent(`{"items":${plain.text}${cursor}}`)]);
+            continue;
+          }
           // JSON.stringify takes no bigint, so the store has the text of its digits.
           const text = kind === 'store' ? answer.text.replaceAll(`"${LARGEST}"`, String(LARGEST)) : answer.text;
           expect([way, kind, answer.status, text]).toEqual([way, kind, 200, sent(plain.text)]);
-          const { link, deprecation, sunset } = plain.headers;
-          expect(answer.headers).toMatchObject({ ...(link && { link }), ...(deprecation && { deprecation, sunset }) });
-          expect([path, link === undefined]).toEqual([path, path === '/v1/pets']);
+          if (nextCursor !== undefined) expect(answer.headers.link).toBe(plain.headers.link);
         }
         const created = await client.post('/v1/pets', pet, chosen);
         const found = await client.get(new URL(String(created.headers.location)).pathname);

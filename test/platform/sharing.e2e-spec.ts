@@ -87,7 +87,7 @@ test('500: an interceptor that changes a shared page, of which the log says what
   let change: (typeof changes)[number] = () => undefined;
   const setUp = (nest: INestApplication): void => {
     const intercept: NestInterceptor['intercept'] = (_, next) =>
-      next.handle().pipe(tap((value) => Array.isArray(value) && void change(value as { name: string }[])));
+      next.handle().pipe(tap((page: { items?: { name: string }[] }) => page.items && void change(page.items)));
     nest.useGlobalInterceptors({ intercept });
   };
   const app = await createTestApp({ setUp });

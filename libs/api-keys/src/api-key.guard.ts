@@ -43,7 +43,6 @@ export class ApiKeyGuard implements CanActivate {
     context.now = this.clock.now();
     if (operation.isPublic) {
       if (context.now >= operation.removedAt) throw operationRemoved(operation);
-      context.fields = operation.fields;
       return true;
     }
     const token = bearerTokenOf(request);
@@ -82,7 +81,6 @@ export class ApiKeyGuard implements CanActivate {
     context.client = key.client.name;
     context.clientId = key.client.id;
     request.caller = key.caller;
-    if (refusal === undefined) context.fields = operation.fields;
     let admitted: unknown;
     for (const step of this.steps) {
       if (step.isForStreams && !operation.isStream) continue;

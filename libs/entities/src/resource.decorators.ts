@@ -14,7 +14,7 @@ import type { Observable } from 'rxjs';
 import { FailsWith, INVALID_CURSOR } from '#errors';
 import { StartupError } from '#runtime';
 import { type Handler, IntegerParameter, OpaqueParameter, queryClassOf } from '#input';
-import { declaredMembers, ListPage } from '#json';
+import { declaredMembers } from '#json';
 import { DirectInterceptor } from '#nest-speed';
 import { TO_SENT_METADATA, type ToSent } from '#operations';
 import { Config, rootUrlOf } from '#settings';
@@ -66,69 +66,49 @@ const headers = { Link: { $ref: '#/components/headers/NextPage' } };
 /**
  * Sends the items of a `Page` as an array, with a `Link` to the next page (RFC 8288). Documents both, and `invalid_cursor`.
  *
+ * Interceptors get the page as the handler has returned it, so a cache may keep it, also as JSON, and send items and `Link` again.
+ *
  * @example `@Get() @Paged(Visit, 'A page of visits.') listVisits(@Query() query: ListVisitsQuery): Promise<Page<Visit>>`
  * @param type the class of the items, or an `@ArraySchema` of them
  */
 export function Paged(type: Type, description: string): MethodDecorator {
   const schema = { type: 'array', maxItems: MAX_PAGE_SIZE, items: { $ref: getSchemaPath(type) } };
-  const decorate = applyDecorators(
-    ...(Reflect.hasMetadata(ARRAY_SCHEMA, type)
-      ? [ApiOkResponse({ description, type, headers })]
-      : [ApiExtraModels(type), ApiOkResponse({ description, schema, headers })]),
-    FailsWith(INVALID_CURSOR),
-    UseInterceptors(PageInterceptor),
-  );
   return (prototype, name, descriptor) => {
     const { constructor: controller } = prototype as { constructor: Type };
     const handler = (descriptor as PropertyDescriptor).value as Handler;
-    const toSent = (config: Config): ToSent => {
-      const pages = new PageInterceptor(config);
-      return (body, response) => pages.itemsOf(body, response, controller, handler);
+    const toSent = ({ publicBaseUrl }: Config): ToSent => {
+      const addresses = new PageAddresses(rootUrlOf(publicBaseUrl), limitOf(queryClassOf(controller, handler)));
+      return (body, response) => {
+        if (typeof body !== 'object' || body === null || !isPage(body)) return body;
+        const { items, nextCursor } = body;
+        if (nextCursor !== undefined)
+          response.appendHeader('Link', `<${addresses.of(response.req, nextCursor)}>; rel="next"`);
+        return items;
+      };
     };
-    applyDecorators(decorate as MethodDecorator, SetMetadata(TO_SENT_METADATA, toSent))(prototype, name, descriptor);
+    applyDecorators(
+      ...(Reflect.hasMetadata(ARRAY_SCHEMA, type)
+        ? [ApiOkResponse({ description, type, headers })]
+        : [ApiExtraModels(type), ApiOkResponse({ description, schema, headers })]),
+      FailsWith(INVALID_CURSOR),
+      SetMetadata(TO_SENT_METADATA, toSent),
+    )(prototype, name, descriptor as TypedPropertyDescriptor<unknown>);
   };
 }
 
-@Injectable()
-class AddressInterceptor extends DirectInterceptor {
-  /** The beginning of every address. */
-  protected readonly root: string;
+/** The addresses of the next pages of a list. */
+class PageAddresses {
+  /**
+   * @param root the beginning of every address
+   * @param limit the parameter of a request without it
+   */
+  constructor(
+    private readonly root: string,
+    private readonly limit: string,
+  ) {}
 
-  constructor({ publicBaseUrl }: Config) {
-    super();
-    this.root = rootUrlOf(publicBaseUrl);
-  }
-}
-
-@Injectable()
-class PageInterceptor extends AddressInterceptor {
-  /** The parameter `limit` of a request without it, by handler. */
-  private readonly defaultLimits = new Map<unknown, string>();
-
-  /** Interceptors outside get the page, not its items: a cache that keeps it can send its link again. */
-  override after(result: unknown, context: ExecutionContext): unknown {
-    const { items, nextCursor } = result as Page<unknown>;
-    if (nextCursor !== undefined)
-      this.link(nextCursor, context.getArgByIndex(1), context.getClass(), context.getHandler() as Handler);
-    return new ListPage(items, nextCursor);
-  }
-
-  /** The items of a page, with its link, also if an interceptor has made a plain object of it. Any other body as it is. */
-  itemsOf(body: unknown, response: Response, controller: Type, handler: Handler): unknown {
-    if (typeof body !== 'object' || body === null || !isPage(body)) return body;
-    const { items, nextCursor } = body;
-    const isLinked = nextCursor === undefined || String(response.getHeader('link')).includes(`cursor=${nextCursor}>`);
-    if (!isLinked) this.link(nextCursor, response, controller, handler);
-    return items;
-  }
-
-  private link(nextCursor: string, response: Response, controller: Type, handler: Handler): void {
-    const address = `${this.root}${this.addressOf(response.req, controller, handler)}cursor=${nextCursor}`;
-    response.appendHeader('Link', `<${address}>; rel="next"`);
-  }
-
-  private addressOf({ path, originalUrl }: Request, controller: Type, handler: Handler): string {
-    let limit: string | undefined;
+  of({ path, originalUrl }: Request, cursor: string): string {
+    let { limit } = this;
     let filters = '';
     for (let end = originalUrl.indexOf('?'); end !== -1;) {
       const start = end + 1;
@@ -138,22 +118,17 @@ class PageInterceptor extends AddressInterceptor {
       if (name === 'limit') limit = `${parameter}&`;
       else if (name !== 'cursor' && name !== '') filters += `${parameter}&`;
     }
-    return escapeAddress(`${path}?${limit ?? this.defaultLimitOf(controller, handler)}${filters}`);
-  }
-
-  private defaultLimitOf(controller: Type, handler: Handler): string {
-    let parameter = this.defaultLimits.get(handler);
-    if (parameter === undefined) {
-      const Query = queryClassOf(controller, handler);
-      const { limit } = Query ? (new Query() as { limit?: number }) : {};
-      this.defaultLimits.set(handler, (parameter = limit === undefined ? '' : `limit=${limit}&`));
-    }
-    return parameter;
+    return `${this.root}${escapeAddress(`${path}?${limit}${filters}`)}cursor=${cursor}`;
   }
 }
 
+function limitOf(Query: Type | undefined): string {
+  const { limit } = Query ? (new Query() as { limit?: number }) : {};
+  return limit === undefined ? '' : `limit=${limit}&`;
+}
+
+/** Also of a page that a store has kept as JSON. */
 function isPage(body: object): body is Page<unknown> {
-  if (body instanceof ListPage) return true;
   const { items, nextCursor = '', ...others } = body as Partial<Page<unknown>>;
   return Array.isArray(items) && typeof nextCursor === 'string' && Object.keys(others).length === 0;
 }
@@ -199,7 +174,15 @@ export function Created(type: Type<Identified>, description: string): CreatingDe
 }
 
 @Injectable()
-class CreatedInterceptor extends AddressInterceptor {
+class CreatedInterceptor extends DirectInterceptor {
+  /** The beginning of every address. */
+  private readonly root: string;
+
+  constructor({ publicBaseUrl }: Config) {
+    super();
+    this.root = rootUrlOf(publicBaseUrl);
+  }
+
   override after(result: unknown, context: ExecutionContext): unknown {
     const { id } = (result ?? {}) as Partial<Identified>;
     if (id === undefined) {

@@ -59,19 +59,8 @@ interface Declaration {
   readonly starts: readonly string[];
 }
 
-/** One page of a list, as interceptors get it. It is written as the array of its items, where it is a member, too. */
-export class ListPage {
-  constructor(
-    readonly items: readonly unknown[],
-    /** Cursor of the next page; undefined on the last page. */
-    readonly nextCursor: string | undefined,
-  ) {}
-}
-
 /** By prototype; null for classes that declare no members. */
 const declarations = new WeakMap<object, Declaration | null>();
-const PAGE: Declaration = { names: [], starts: [] };
-declarations.set(ListPage.prototype, PAGE);
 
 /** The name of the rule of class-validator at a member of a class that declares its members. */
 export const DECLARED = 'checkedProperty';
@@ -112,9 +101,7 @@ function writeArray(array: readonly unknown[]): string {
 }
 
 function writeObject(object: Members): string {
-  const declaration = declarationOf(object);
-  if (declaration === PAGE) return writeArray((object as unknown as ListPage).items);
-  const { names, starts } = declaration ?? declare(Object.keys(object));
+  const { names, starts } = declarationOf(object) ?? declare(Object.keys(object));
   let text = '';
   let index = 0;
   // Most objects have exactly these members, in this order, and V8 reads them in a loop by `in` without a look-up.

@@ -51,7 +51,7 @@ export function setMediaType(response: Response, body: string | Buffer): void {
   if (type === undefined) {
     const ofBody = typeof body === 'string' ? 'text/plain; charset=utf-8' : 'application/octet-stream';
     response.setHeader('Content-Type', ofBody);
-  } else if (typeof body === 'string' && typeof type === 'string' && !/^[^;]*\bjson\b/i.test(type)) {
+  } else if (typeof body === 'string' && typeof type === 'string' && !/^[^;]*\bjson\b|; *charset=utf-8/i.test(type)) {
     const [, name, rest = ''] = /^([^;]*)(.*)$/.exec(type) ?? [];
     response.setHeader(
       'Content-Type',

@@ -1,9 +1,47 @@
-import { SetMetadata } from '@nestjs/common';
+import { type ExecutionContext, Injectable, SetMetadata, UseInterceptors } from '@nestjs/common';
+import type { Response } from 'express';
+import { DirectInterceptor } from '#nest-speed';
 import { type Deprecation, DEPRECATION_METADATA, STABILITY_METADATA, type StabilityLevel } from './deprecation.js';
+import { OperationRegistry } from './operation-registry.js';
+
+/**
+ * Adds `Deprecation` (RFC 9745), `Sunset` (RFC 8594) and `Link` to every response of a handler with `@Deprecated`, and
+ * `<Product>-Stability` to those of a handler with `@Stability`. Runs after the guards, on these handlers alone: a global
+ * interceptor would make Nest begin every event stream before its handler has decided.
+ */
+@Injectable()
+export class DeprecationInterceptor extends DirectInterceptor {
+  constructor(private readonly operations: OperationRegistry) {
+    super();
+  }
+
+  override before(execution: ExecutionContext): void {
+    const operation = this.operations.all.get(execution.getClass())?.get(execution.getHandler());
+    // A handler of another transport has no header fields.
+    if (operation === undefined) return;
+    const response = execution.getArgByIndex<Response>(1);
+    for (const name in operation.fields) {
+      const value = operation.fields[name] as string;
+      // A guard or @Header may have set links of its own.
+      if (name === 'Link') response.appendHeader(name, value);
+      else response.setHeader(name, value);
+    }
+  }
+}
+
+/** Adds metadata to a handler, and the interceptor once: it serves both decorators. */
+function announce(key: string, value: unknown): MethodDecorator {
+  return (prototype, name, descriptor) => {
+    const handler = descriptor.value as object;
+    if (![DEPRECATION_METADATA, STABILITY_METADATA].some((each) => Reflect.hasMetadata(each, handler)))
+      UseInterceptors(DeprecationInterceptor)(prototype, name, descriptor);
+    SetMetadata(key, value)(prototype, name, descriptor);
+  };
+}
 
 /**
  * Announces the end of an operation. This one declaration adds the header fields `Deprecation` (RFC 9745), `Sunset`
- * (RFC 8594) and `Link` to every response but 401 and 403; 410 from the sunset on, unless AFTER_SUNSET is `serve`; and
+ * (RFC 8594) and `Link` to every response after the guards; 410 from the sunset on, unless AFTER_SUNSET is `serve`; and
  * the entries in the OpenAPI document and on the page of deprecations.
  *
  * @example `@Deprecated({ since: '2026-11-20', sunset: '2030-12-05', successor: '/visits', replacement: 'listVisits' })`
@@ -28,14 +66,14 @@ export function Deprecated(
       `@Deprecated: the successor '${successor}' must be a path that starts with '/', below the base URL, without parameters in braces.`,
     );
   }
-  return SetMetadata(DEPRECATION_METADATA, deprecation);
+  return announce(DEPRECATION_METADATA, deprecation);
 }
 
 /**
- * Marks an operation whose contract may change: in the document, and by `<Product>-Stability` on responses but 401 and 403.
+ * Marks an operation whose contract may change: in the document, and by `<Product>-Stability` on responses after the guards.
  *
  * @example `@Post() @Stability('beta') recordVisit(@Body() visit: NewVisit): Promise<Visit>`
  */
 export function Stability(level: StabilityLevel): MethodDecorator {
-  return SetMetadata(STABILITY_METADATA, level);
+  return announce(STABILITY_METADATA, level);
 }

@@ -42,7 +42,7 @@ export interface Announcement {
   readonly stability: StabilityLevel | undefined;
   /** The name of the header field of `@Stability`. */
   readonly stabilityField: string;
-  /** The header fields of every response but 401 and 403. */
+  /** The header fields of every response after the guards. */
   readonly fields: HeaderFields;
   /** The time in ms since 1970 from which the operation answers 410; Infinity for never. */
   readonly removedAt: number;

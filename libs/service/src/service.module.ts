@@ -104,6 +104,7 @@ function requestModule(parts: readonly LoadedPart[]): DynamicModule {
       { provide: APP_FILTER, useClass: ErrorFilter },
       { provide: APP_GUARD, useClass: ApiKeyGuard },
       { provide: APP_GUARD, useClass: BodyGuard },
+      // Here `@Deprecated` and `@Stability` add DeprecationInterceptor to their handlers.
       { provide: APP_PIPE, useClass: InputPipe },
     ],
     exports: [OperationRegistry],

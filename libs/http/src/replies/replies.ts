@@ -66,8 +66,6 @@ export class Replies {
   beforeHead(response: Response): void {
     const { req: request } = response;
     const { context } = request;
-    for (const name in context.fields)
-      response[name === 'Link' ? 'appendHeader' : 'setHeader'](name, context.fields[name] as string);
     if (context.answeredAt === undefined) {
       // Express adds a charset, which JSON has not (RFC 8259, section 11).
       if (response.getHeader('content-type') === 'application/json; charset=utf-8')

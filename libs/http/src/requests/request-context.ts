@@ -1,7 +1,7 @@
 import type { Request, Response } from 'express';
 import { AsyncLocalStorage } from 'node:async_hooks';
 import { randomUUID } from 'node:crypto';
-import type { ApiError, ErrorBody, HeaderFields } from '#errors';
+import type { ApiError, ErrorBody } from '#errors';
 import { flag } from '#settings';
 
 export const REQUEST_LOG_SETTINGS = {
@@ -51,8 +51,6 @@ export class RequestContext {
   sendsFaults = false;
   /** @internal What the handler's decorators make of a body to be sent. Set together with `operation`. */
   toSent: ((body: unknown, response: Response) => unknown) | undefined;
-  /** @internal Header fields of the response. Set by ApiKeyGuard for a key with the scopes of the operation. */
-  fields: HeaderFields | undefined;
   /** The name of the client. Set by ApiKeyGuard; undefined on public routes and before the client is known. */
   client: string | undefined;
   /** The id of the client, set together with `client`. */
