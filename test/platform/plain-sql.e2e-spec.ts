@@ -173,8 +173,7 @@ describeOnPostgresql('the statements of the service', () => {
       const { text } = await app.client.get('/metrics', { apiKey: key });
       return Number(/^petstore_database_refused_statements_total (\d+)$/m.exec(text)?.[1]);
     };
-    const counts = [await refusals()];
-    for (let round = 0; round < 2; round++) {
+    const askForPages = async (): Promise<number> => {
       const pages = Array.from({ length: 10 }, (_, index) =>
         app.client.get(`/v1/pets?limit=${index + 1}`, { apiKey: key }),
       );
@@ -183,12 +182,15 @@ describeOnPostgresql('the statements of the service', () => {
         (json as unknown as object[]).length,
       ]);
       expect(sizes).toEqual(Array.from({ length: 10 }, (_, index) => [200, index + 1]));
-      counts.push(await refusals());
-    }
-    const [before = 0, first = 0, second] = counts;
+      return refusals();
+    };
+    const before = await refusals();
+    let first = before;
+    // Requests share a statement if they wait at the same moment, as some of a busy machine do not.
+    for (let round = 0; round < 50 && first === before; round++) first = await askForPages();
     // Two may be in flight when the first is refused.
     expect([1, 2]).toContain(first - before);
-    expect(second).toBe(first);
+    expect(await askForPages()).toBe(first);
     const warnings = app.log.lines.filter(({ msg }) => msg.includes('cannot push down this subquery'));
     expect(warnings).toMatchObject([{ level: 40, msg: expect.stringContaining('each gets its own') }]);
     await app.close();
