@@ -161,6 +161,14 @@ export const BODIES: readonly Row[] = [
   post('an interceptor that replaces it', 'replaced', { contains: 'open, replaced' }),
   post('@Req()', 'by-request', { contains: '"open"' }),
   post('@Req() without a body', 'by-request', { send: {}, contains: '"undefined"' }),
+  post('@Req() of JSON that is no object', 'by-request', {
+    ...sent('application/json', 'null'),
+    status: 400,
+    meant: {
+      difference: 'faults of input',
+      body: { ...error(400, 'validation_failed'), message: 'the body must be a JSON object or array' },
+    },
+  }),
   post('@Req() that reads the bytes', 'streamed', { ...sent('text/plain', 'x'.repeat(200_000)), contains: '200000' }),
   post('FileInterceptor and @Body()', 'file', { ...form(1), status: 201, contains: '"isNote":true' }),
   post('FileInterceptor with a file that is not expected', 'file', { ...form(2), status: 400 }),

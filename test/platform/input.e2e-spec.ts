@@ -95,7 +95,7 @@ describe("@Body('member')", () => {
     [{ note: { text: 'a' }, count: 'b' }, '400'],
     [{ count: '7' }, '400 validation_failed: note is required'],
     [[], '400 validation_failed: note is required'],
-    ['7', '400 validation_failed: note is required'],
+    ['7', '400 validation_failed: the body must be a JSON object or array'],
   ])('refuses %j: %s', async (body, expected) => {
     expect(await post('/parts', body)).toContain(expected);
   });

@@ -225,7 +225,6 @@ describe.each(['a\\u0000b', 'a\\ud83db', 'a\\udc15'])('the text "%s"', (text) =>
     ['in a member without a rule', 'notes', `{"meta":{"a":[{"b":"${text}"}]}}`, 'meta.a.0.b'],
     ['as the name of a member', 'notes', `{"meta":{"a":{"${text}":1}}}`, 'the names of members of meta.a'],
     ['in a body of any type', 'any', `["${text}"]`, '0'],
-    ['as the body', 'any', `"${text}"`, 'the input'],
     ["in @Body('member')", 'member', `{"text":"${text}"}`, 'text'],
     ['in a body that @Req() reads', 'request', `{"text":"${text}"}`, 'text'],
     ['in a body whose bytes are stored', 'raw', `{"kind":"raw","b":"${text}"}`, 'b'],
@@ -264,7 +263,7 @@ describe.each(['a%00b', 'a%ffb', '%ed%a0%80', '%C3'])('the text "%s" of a query 
 });
 
 test('whole texts are stored', async () => {
-  expect(await post('any', '"\\ud83d\\udc15 \\ufffd"')).toBe('200 [["\\"🐕 \ufffd\\""]]');
+  expect(await post('any', '["\\ud83d\\udc15 \\ufffd"]')).toBe('200 [["[\\"🐕 \ufffd\\"]"]]');
   expect(await get('query-one?text=%F0%9F%90%95+%EF%BF%BD')).toBe('200 [["🐕 \ufffd"]]');
   expect(await post('text', 'ä', 'text/plain')).toBe('200 [["ä"]]');
 });

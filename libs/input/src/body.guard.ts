@@ -7,6 +7,7 @@ import { JSON_LIMITS, type JsonLimits } from '#json';
 import { Config, integer, type SettingsOf } from '#settings';
 import { declaredTypesOf } from './declared-types.internals.js';
 import { type Handler, type HandlerParameter, parametersOf } from './handler-parameters.internals.js';
+import { isInputClass } from './input-class.js';
 
 export const BODY_SETTINGS = {
   maxBodyBytes: integer(
@@ -57,7 +58,7 @@ export class BodyGuard implements CanActivate {
     private readonly adapterHost: HttpAdapterHost<PlatformExpressAdapter>,
   ) {}
 
-  /** @throws what `BodyReader.read` throws, or VALIDATION_FAILED for text that cannot be stored */
+  /** @throws what `BodyReader.read` throws; VALIDATION_FAILED for JSON that is no object or array, or text that cannot be stored */
   canActivate(execution: ExecutionContext): true | Promise<true> {
     // Messages of gateways and microservices have no body.
     if (execution.getType() !== 'http') return true;
@@ -70,9 +71,9 @@ export class BodyGuard implements CanActivate {
     }
     if (plan === null || request.body !== undefined || request.readableDidRead) return true;
     const body = this.adapterHost.httpAdapter.bodies.read(request, plan);
-    const { isUnpiped } = plan;
-    if (body instanceof Promise) return body.then((read: unknown) => setBody(request, read, isUnpiped));
-    return setBody(request, body, isUnpiped);
+    const declared = plan;
+    if (body instanceof Promise) return body.then((read: unknown) => setBody(request, read, declared));
+    return setBody(request, body, declared);
   }
 }
 
@@ -81,7 +82,13 @@ interface GuardPlan extends BodyPlan {
   readonly isUnpiped: boolean;
 }
 
-function setBody(request: Request, body: unknown, isUnpiped: boolean): true {
+function setBody(request: Request, body: unknown, { isUnpiped, types, parameterType }: GuardPlan): true {
+  const isText = types !== undefined && parameterType === String;
+  // As Express's parser: guards, interceptors and handlers of modules read members of the body without a look at its type.
+  if (!isText && body !== undefined && (typeof body !== 'object' || body === null)) {
+    const message = `the body must be a JSON object${isInputClass(parameterType) ? '' : ' or array'}`;
+    throw faultyInput(VALIDATION_FAILED, [{ property: '', rule: 'type', message }]);
+  }
   const fault = isUnpiped ? unstorableIn(body) : undefined;
   if (fault !== undefined) throw faultyInput(VALIDATION_FAILED, [fault]);
   request.body = body;
