@@ -93,8 +93,8 @@ describe("@Body('member')", () => {
     [{ note: { text: '' }, count: '7' }, '400 validation_failed: note.text must be'],
     [{ note: 7, count: '7' }, '400 validation_failed: note must be a JSON object'],
     [{ note: { text: 'a' }, count: 'b' }, '400'],
-    [{ count: '7' }, '400 validation_failed: note is required'],
-    [[], '400 validation_failed: note is required'],
+    [{ count: '7' }, '400 validation_failed: note.text is required'],
+    [[], '400 validation_failed: note.text is required'],
     ['7', '400 validation_failed: the body must be a JSON object or array'],
   ])('refuses %j: %s', async (body, expected) => {
     expect(await post('/parts', body)).toContain(expected);

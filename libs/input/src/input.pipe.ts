@@ -59,8 +59,9 @@ const VALIDATION: ValidationPipeOptions = {
  * whole; its rules decide about repeated query parameters. In all other classes only our decorators act, and the faults come
  * in the order of the class's properties.
  *
- * As in Nest's ValidationPipe, class-transformer fills a class without any rule with everything that was sent, if it is an
- * object. `@Query('name')` of type string accepts at most one value. A pipe of the handler checks values of other types.
+ * As in Nest's ValidationPipe, the class of `@Body('member')` gets an object without members for null and for a missing member, and
+ * class-transformer fills a class without any rule with everything that was sent, if it is an object. `@Query('name')` of type
+ * string accepts at most one value. A pipe of the handler checks values of other types.
  *
  * @throws ApiError VALIDATION_FAILED for a body, INVALID_PARAMETER for a query, BAD_REQUEST for a path
  */
@@ -112,12 +113,13 @@ export class InputPipe implements PipeTransform, OnModuleInit {
       throw faultyInput(definition, [givenTwice(data)]);
     }
     if (!isWhole || !isInputClass(metatype)) return storable(value, metadata, definition);
-    if (type === 'body' && (typeof value !== 'object' || value === null || Array.isArray(value))) {
-      const [rule, clause] = value === undefined ? ['required', 'is required'] : ['type', 'must be a JSON object'];
+    const given = data === undefined ? value : (value ?? {});
+    if (type === 'body' && (typeof given !== 'object' || given === null || Array.isArray(given))) {
+      const [rule, clause] = given === undefined ? ['required', 'is required'] : ['type', 'must be a JSON object'];
       throw faultyInput(definition, [{ property: data ?? '', rule, message: `${data ?? 'the body'} ${clause}` }]);
     }
     const { hasRules, properties, arrays } = inputClassOf(metatype);
-    const sent = type === 'query' && arrays.length > 0 ? withArrays(value as Fields, arrays) : (value as Fields);
+    const sent = type === 'query' && arrays.length > 0 ? withArrays(given as Fields, arrays) : (given as Fields);
     if (!hasRules) return storable(plainToInstance(metatype, sent) as unknown, metadata, definition);
     if (properties === undefined) return this.validate(sent, metadata, definition);
     if (type === 'query') checkNames(sent, properties);
