@@ -1,5 +1,6 @@
 import { ANSWERS, AnswersModule } from './answers.js';
 import { BODIES, BodiesModule } from './bodies.js';
+import { BODY_VALUES, BodyValuesModule } from './body-values.js';
 import { ERRORS, ErrorsModule } from './errors.js';
 import { INPUT, InputModule } from './input.js';
 import { Pair, type Row } from './harness.js';
@@ -10,7 +11,15 @@ import { ROUTING, RoutingModule } from './routing.js';
 
 let pair: Pair;
 beforeAll(async () => {
-  pair = await Pair.start([ErrorsModule, AnswersModule, InputModule, RoutingModule, BodiesModule, ResponsesModule]);
+  pair = await Pair.start([
+    ErrorsModule,
+    AnswersModule,
+    InputModule,
+    RoutingModule,
+    BodiesModule,
+    BodyValuesModule,
+    ResponsesModule,
+  ]);
 });
 afterAll(() => pair.close());
 
@@ -20,6 +29,7 @@ const SUBJECTS: Record<string, readonly Row[]> = {
   input: INPUT,
   routing: ROUTING,
   bodies: BODIES,
+  'values of bodies': BODY_VALUES,
   responses: RESPONSES,
 };
 
