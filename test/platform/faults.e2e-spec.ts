@@ -237,6 +237,7 @@ describe('a fault names its property and the keyword of JSON Schema', () => {
 
   test('of rules of class-validator: their names and contexts, one for each property, first that about the type', async () => {
     expect(await faultsOf('/orders', { lines: {}, email: 7 })).toEqual(['lines isArray', 'email isEmail']);
+    expect(await faultsOf('/orders', { lines: null })).toEqual(['lines isArray']);
     expect(await faultsOf('/orders', { lines: [7] })).toEqual(['lines.0 nestedValidation']);
     expect(
       await faultsOf('/orders', {

@@ -62,7 +62,6 @@ test('all migrations can be reverted, which leaves nothing, and applied again', 
 
 test('entities and migrations describe the same schema', async () => {
   expect(ENTITIES).toContain(PetEntity);
-  expect(ENTITIES).toHaveLength(ENTITY_FILES.length);
   const { upQueries, downQueries } = await dataSource.driver.createSchemaBuilder().log();
   expect([...upQueries, ...downQueries]).toEqual([]);
 });

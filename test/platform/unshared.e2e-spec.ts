@@ -186,6 +186,25 @@ test('the log of the start names each entity whose requests share no statements,
   await off.close();
 });
 
+test('eager relations are loaded, in the order of the page', async () => {
+  await app.sql(
+    'CREATE TABLE test_loaded (id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY, "toyId" bigint, "otherId" bigint)',
+  );
+  await app.sql(`INSERT INTO test_toy (id, tags) VALUES (101, '{red}'), (102, '{blue}')`);
+  await app.sql('INSERT INTO test_loaded ("toyId") VALUES (102), (101), (102)');
+  const all = app.nest.get(LoadedOnes);
+  const first = await all.page({ limit: 2 });
+  const next = await all.page({ limit: 2, cursor: first.nextCursor });
+  const tags = [...first.items, ...next.items].map(({ id, toy }) => [id, toy.id, toy.tags]);
+  expect(tags).toEqual([
+    ['1', '102', ['blue']],
+    ['2', '101', ['red']],
+    ['3', '102', ['blue']],
+  ]);
+  expect((await all.find(2n))?.toy.tags).toEqual(['red']);
+  await app.sql('DELETE FROM test_toy');
+});
+
 const TAGS = [[], ['a'], ['a,b', '{c}', '"d"', "it's", 'e\\f', '', 'NULL', 'null', ' ', '\n', '🐕', '\uffff']];
 const VALUES = TAGS.flatMap((tags) => [
   { tags },

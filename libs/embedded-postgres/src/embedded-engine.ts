@@ -66,6 +66,7 @@ export class EmbeddedEngine {
   private engine: Promise<PGlite>;
   private openedAt = performance.now();
   private crashes = 0;
+  private closing: Promise<void> | undefined;
 
   private constructor(
     private readonly dataDir: string,
@@ -117,7 +118,12 @@ export class EmbeddedEngine {
     admit: this.guard.admit,
   };
 
-  async close(): Promise<void> {
+  /** Also if it is closed already, as by TypeORM after an initialization that has failed. */
+  close(): Promise<void> {
+    return (this.closing ??= this.closeOnce());
+  }
+
+  private async closeOnce(): Promise<void> {
     try {
       await (await this.engine.catch(() => undefined))?.close();
     } finally {

@@ -1,5 +1,5 @@
 import { Inject } from '@nestjs/common';
-import type { ObjectLiteral, Repository } from 'typeorm';
+import { type EntityManager, type FindOptionsWhere, In, type ObjectLiteral, type Repository } from 'typeorm';
 import { Idempotency, type IdempotencyKey, type IdempotentInserts } from '#idempotency';
 import { int64Of, shared } from '#json';
 import { Batches, type BatchLimits, Database, EXACT_COMMENT } from '#postgres';
@@ -97,9 +97,11 @@ export class SharedRepository<Entity extends ObjectLiteral & { id: string }, Ite
     const samePage = `${limit} ${JSON.stringify(start)} ${values.length > 0 ? JSON.stringify(values) : ''}`;
     // `await`, here and below: an async function that returns a promise needs two more microtasks.
     if (batches) return await batches[limit <= SMALL_PAGE_SIZE ? 'small' : 'large'].run(request, samePage);
-    const { entities, raw } = await this.database.readReplica((manager) => {
+    const { entities, raw } = await this.database.readReplica(async (manager) => {
       const query = manager.createQueryBuilder(this.repository.target, 'entity').comment(EXACT_COMMENT);
-      return this.statements.page(query, given, start, limit + 1).getRawAndEntities<Record<string, string | null>>();
+      const page = this.statements.page(query, given, start, limit + 1);
+      const found = await page.getRawAndEntities<Record<string, string | null>>();
+      return { raw: found.raw, entities: await this.withEagerRelations(manager, found.entities) };
     });
     const last = raw[limit - 1];
     return this.pageOf(entities, request, () => this.statements.lastOfRaw(last ?? {}));
@@ -112,8 +114,18 @@ export class SharedRepository<Entity extends ObjectLiteral & { id: string }, Ite
 
   private async findByTypeOrm(id: bigint): Promise<Item | undefined> {
     const query = this.repository.createQueryBuilder('entity').comment(EXACT_COMMENT);
-    const found = await query.where('entity.id = :id', { id }).getOne();
-    return found === null ? undefined : this.toItem(found);
+    const found = await query.where('entity.id = :id', { id }).getMany();
+    const [entity] = await this.withEagerRelations(this.repository.manager, found);
+    return entity && this.toItem(entity);
+  }
+
+  /** As `find` of TypeORM reads them; its query builders load no eager relations. */
+  private async withEagerRelations(manager: EntityManager, found: Entity[]): Promise<Entity[]> {
+    if (found.length === 0 || this.repository.metadata.eagerRelations.length === 0) return found;
+    const where = { id: In(found.map(({ id }) => id)) } as FindOptionsWhere<Entity>;
+    const loaded = await manager.find(this.repository.target, { where, comment: EXACT_COMMENT });
+    const byId = new Map(loaded.map((entity) => [entity.id, entity]));
+    return found.map((entity) => byId.get(entity.id) ?? entity);
   }
 
   /**

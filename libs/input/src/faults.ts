@@ -5,8 +5,18 @@ import type { CheckedProperty } from './input-class.js';
 
 /** The rules of class-validator about the type of a value: without the type, its other rules say nothing. */
 const TYPE_RULES = [
-  ...['isDefined', 'nestedValidation', 'isArray', 'isObject', 'isInstance', 'isString', 'isBoolean', 'isNumber'],
-  ...['isInt', 'isDate', 'isEnum', 'isIn', 'isNumberString', 'isBooleanString', 'isDateString', 'isIso8601'],
+  ...['isDefined', 'isArray', 'isObject', 'isInstance', 'isString', 'isBoolean', 'isNumber'],
+  ...[
+    'isInt',
+    'isDate',
+    'isEnum',
+    'isIn',
+    'isNumberString',
+    'isBooleanString',
+    'isDateString',
+    'isIso8601',
+    'nestedValidation',
+  ],
 ];
 
 /** Thrown by a ValidationPipe in place of an exception. */

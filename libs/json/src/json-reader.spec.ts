@@ -159,6 +159,15 @@ describe('readJson', () => {
   );
 });
 
+test('JSON.stringify takes what readOwnJson returns: integers beyond 2^53 are texts', () => {
+  const text =
+    '{"id":9223372036854775807,"ids":[9223372036854775807,1],"owner":{"id":-9223372036854775808,"name":"Ann"}}';
+  const value = readOwnJson(text);
+  expect(writeJson(value)).toBe(text);
+  expect(JSON.stringify(value)).toBe(text.replace(/-?\d{16,}/g, '"$&"'));
+  expect(Object.keys(value as object)).toEqual(['id', 'ids', 'owner']);
+});
+
 test('readOwnJson reads what writeJson writes, over all integers', () => {
   const value = fc.letrec((tie) => ({
     any: fc.oneof(

@@ -1,4 +1,5 @@
 import { ApiError, MALFORMED_JSON } from '#errors';
+import { declareJson } from './json-writer.js';
 import { countCharacters, endOfNumeral, endOfString, isPlain, JSON_LIMITS, scan } from './json-scan.js';
 
 /** A repeated name among more members is not searched for. */
@@ -41,12 +42,18 @@ export function readJson(bytes: Buffer, limits = JSON_LIMITS): unknown {
   return value;
 }
 
-/** Reads JSON that the service itself has written: an integer that a double cannot hold is a bigint. */
+/**
+ * Reads JSON that the service itself has written: an integer that a double cannot hold is a bigint. `JSON.stringify` takes the
+ * result nevertheless.
+ */
 export function readOwnJson(text: string): unknown {
   const value: unknown = JSON.parse(text);
   if (/[0-9]{16}/.test(text)) {
     walk(text, value, (holder, key, numeral) => {
-      if (!Number.isSafeInteger(holder[key]) && /^-?[0-9]+$/.test(numeral)) holder[key] = BigInt(numeral);
+      if (!Number.isSafeInteger(holder[key]) && /^-?[0-9]+$/.test(numeral)) {
+        holder[key] = BigInt(numeral);
+        declareJson(holder);
+      }
     });
   }
   return value;

@@ -1,5 +1,5 @@
 import { ApiProperty } from '@nestjs/swagger';
-import { ValidateBy } from 'class-validator';
+import { ValidateBy, ValidateNested } from 'class-validator';
 import fc from 'fast-check';
 import { INT64_MAX, INT64_MIN, toInt64 } from './int64.js';
 import { DECLARED, declareJson, jsonTextOf, shared, writeJson } from './json-writer.js';
@@ -101,6 +101,16 @@ describe('writeJson', () => {
     const toys = members.map((each) => Object.assign(new Toy(), each));
     const written = '{"id":1,"name":"Rex"}';
     expect(writeJson(toys)).toBe(`[${[written, written, written, '{}'].join()}]`);
+  });
+
+  test('writes all members with a rule where a class has none in the document, as one of @nestjs/mapped-types', () => {
+    class Order {
+      id = 1;
+      @ValidateNested() lines = [{ count: 2 }];
+      secret = 'not to be sent';
+    }
+    ValidateBy({ name: DECLARED, validator: { validate: () => true } })(Order.prototype, 'id');
+    expect(writeJson(new Order())).toBe('{"lines":[{"count":2}],"id":1}');
   });
 
   test('writes members that only our decorators name, as in a class of @nestjs/mapped-types, after the documented ones', () => {

@@ -78,12 +78,13 @@ function declarationOf(object: object): Declaration | null {
 }
 
 /**
- * The names of the members that a class declares: those of the document, in its order, then those that only our decorators name,
- * as in a class of @nestjs/mapped-types.
+ * The names of the members that a class declares: those of the document, in its order, then those that only our decorators name.
+ * A class of @nestjs/mapped-types, which has no members in the document, declares those that have a rule.
  */
 export function declaredMembers(type: { readonly prototype: object }): string[] {
-  const own = rulesOf(type).filter(({ name }) => name === DECLARED);
-  return [...new Set([...documentedMembers(type), ...own.map(({ propertyName }) => propertyName)])];
+  const documented = documentedMembers(type);
+  const rules = rulesOf(type).filter(({ name }) => documented.length === 0 || name === DECLARED);
+  return [...new Set([...documented, ...rules.map(({ propertyName }) => propertyName)])];
 }
 
 function declare(names: readonly string[]): Declaration {
@@ -137,12 +138,13 @@ export function hasToJson(value: unknown): value is { toJSON(key: string): unkno
  * the declared members alone. An int64 is a number, and beyond 2^53 the text of its digits, because `JSON.stringify` refuses a bigint.
  * A `toJSON` of the class stays.
  */
-export function declareJson(prototype: object): void {
-  if ('toJSON' in prototype) return;
-  Object.defineProperty(prototype, 'toJSON', { value: declaredJson, configurable: true, writable: true });
+export function declareJson(of: object): void {
+  if ('toJSON' in of) return;
+  Object.defineProperty(of, 'toJSON', { value: declaredJson, configurable: true, writable: true });
 }
 
 function declaredJson(this: object): unknown {
+  if (Array.isArray(this)) return this.map(withoutBigints);
   const names = declarationOf(this)?.names ?? Object.keys(this);
   return Object.fromEntries(names.map((name) => [name, withoutBigints((this as Members)[name])]));
 }
