@@ -48,7 +48,8 @@ const LONG = endToEnd(
   'api/(fuzz|silent-connections)|api-keys/keys-commands|key-usage' +
     '|operation/(cli|metrics|observability|refused-start|service-commands|start|terminal)' +
     '|ordinary-nest/generated' +
-    '|platform/(database-pool|embedded|migration|pets-repositories|plain-sql|sharing|sorted-lists|upgrading)|repository/path|tracing|transfer',
+    '|platform/(constraints|database-pool|embedded|migration|pets-repositories|plain-sql|sharing|sorted-lists|unknown-entity|unshared|upgrading)' +
+    '|repository/path|tracing|transfer',
 );
 const LONG_UNIT = '/test/(api/fuzz-bodies|repository/(import-rules|package))\\.spec\\.ts$';
 /** What `npm test` runs on the embedded engine, too. Each start of it costs two seconds of CPU time. */

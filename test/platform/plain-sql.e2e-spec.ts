@@ -3,12 +3,8 @@ import { dirname, join } from 'node:path';
 import { DataSource } from 'typeorm';
 import { judge } from '../../contract/judge.js';
 import { PETS } from '../../contract/pets.js';
-import { exportDatabase } from '../../libs/transfer/src/export.js';
-import { importDatabase } from '../../libs/transfer/src/import.js';
 import { ApiKeysService } from '#api-keys';
 import { ExpiredKeys } from '../../libs/idempotency/src/idempotency-key.repository.js';
-import { KeyUsage } from '../../libs/key-usage/src/key-usage.js';
-import { KeyUsageRetention } from '../../libs/key-usage/src/key-usage.module.js';
 import { openDatabase } from '#postgres';
 import { PET_STORE } from '../../src/app.description.js';
 import { seedPets } from '../../src/pets/pets.seed.js';
@@ -26,6 +22,23 @@ import { type PostgresqlServer, startPostgresqlServer } from '../support/postgre
  */
 
 import.meta.jest.setTimeout(120_000);
+
+/** What the test calls of optional parts, which are loaded by computed paths: without them the rest must compile. */
+interface KeyUsage {
+  sumByClient(operation: string, since: string, days: number): Promise<unknown>;
+  firstDay(): Promise<unknown>;
+}
+interface Transfer {
+  exportDatabase(
+    from: DataSource | undefined,
+    product: object,
+    isWithKeys: boolean,
+    write: (text: string) => Promise<void>,
+  ): Promise<unknown>;
+  importDatabase(to: DataSource | undefined, product: string, source: readonly Buffer[]): Promise<unknown>;
+}
+type Made<Instance> = new (...given: never[]) => Instance;
+const load = async <Exports>(path: string): Promise<Exports> => (await import(`../../libs/${path}`)) as Exports;
 
 /** Begins each line of the log that begins an entry; further lines of an entry begin with a tab. */
 const ENTRY = '@entry@';
@@ -46,6 +59,10 @@ describeOnPostgresql('the statements of the service', () => {
 
   /** Calls every operation, and what runs in the background. */
   async function use(app: TestApp): Promise<void> {
+    const { KeyUsage } = await load<{ KeyUsage: Made<KeyUsage> }>('key-usage/src/key-usage.js');
+    const { KeyUsageRetention } = await load<{ KeyUsageRetention: typeof ExpiredKeys }>(
+      'key-usage/src/key-usage.module.js',
+    );
     const [keys, usage] = [app.nest.get(ApiKeysService), app.nest.get(KeyUsage)];
     const key = app.apiKey;
     const names = ['key', 'second', 'other', 'reader', 'metrics', 'expired', 'revoked'];
@@ -81,12 +98,14 @@ describeOnPostgresql('the statements of the service', () => {
     const [from, to] = await Promise.all(
       [source, target].map(({ ownerSettings }) => openDatabase(readConfig(ownerSettings), MIGRATIONS)),
     );
+    const exports = await load<Pick<Transfer, 'exportDatabase'>>('transfer/src/export.js');
+    const imports = await load<Pick<Transfer, 'importDatabase'>>('transfer/src/import.js');
     const lines: string[] = [];
-    await exportDatabase(from as DataSource, { ...PET_STORE, release: '1.0.0' }, false, (text) => {
+    await exports.exportDatabase(from, { ...PET_STORE, release: '1.0.0' }, false, (text) => {
       lines.push(text);
       return Promise.resolve();
     });
-    await importDatabase(to as DataSource, PET_STORE.product.name, [Buffer.from(lines.join(''))] as never);
+    await imports.importDatabase(to, PET_STORE.product.name, [Buffer.from(lines.join(''))]);
     for (const dataSource of [from, to]) await dataSource?.destroy();
     const log = readFileSync(join(dirname(server.data), 'log'), 'utf8');
     const sent = log
