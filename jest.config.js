@@ -46,9 +46,10 @@ const EMBEDDED_ONLY = endToEnd('platform/embedded');
  */
 const LONG = endToEnd(
   'api/(fuzz|silent-connections)|api-keys/keys-commands|key-usage' +
-    '|operation/(cli|metrics|observability|refused-start|service-commands|start|terminal)' +
+    '|operation/(cli|metrics|observability|refused-start|service-commands|shutdown|start|terminal)' +
     '|ordinary-nest/generated' +
-    '|platform/(constraints|database-pool|embedded|migration|pets-repositories|plain-sql|sharing|sorted-lists|unknown-entity|unshared|upgrading)' +
+    '|platform/(constraints|database-pool|database-settings|embedded|event-streams|migration|pets-repositories|plain-sql)' +
+    '|platform/(request-body|sharing|sorted-lists|unknown-entity|unshared|upgrading)' +
     '|repository/path|tracing|transfer',
 );
 const LONG_UNIT = '/test/(api/fuzz-bodies|repository/(import-rules|package))\\.spec\\.ts$';
