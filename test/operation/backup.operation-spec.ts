@@ -16,12 +16,12 @@ import { postgresql15 } from './support/postgresql-15.js';
 import { freePort } from '../support/programs.js';
 
 /*
- * The commands of docs/operating.md, on PostgreSQL 15 with its own tools, while clients add pets. The last test
+ * The commands of docs/backup.md, on PostgreSQL 15 with its own tools, while clients add pets. The last test
  * recovers from an accidental DELETE.
  */
 
 const CLI = join(import.meta.dirname, '../../dist/src/cli.js');
-const PAGE = readFileSync(new URL('../../docs/operating.md', import.meta.url), 'utf8');
+const PAGE = readFileSync(new URL('../../docs/backup.md', import.meta.url), 'utf8');
 const API_KEY = 'bootstrap-key-of-the-fault-tests';
 const DATABASE = 'petstore';
 
@@ -68,13 +68,13 @@ async function start(settings: Record<string, string>): Promise<[ServiceProcess,
   return [started, new HttpClient(await started.origin(), API_KEY)];
 }
 
-/** The code block of a section of docs/operating.md that contains these words. */
+/** The code block of a section of docs/backup.md that contains these words. */
 function block(language: string, section: string, words = ''): string {
-  const text = PAGE.slice(PAGE.indexOf(`\n### ${section}\n`)).replace(/(?<=\n### [^]*)\n###? [^]*/, '');
+  const text = PAGE.slice(PAGE.indexOf(`\n## ${section}\n`)).replace(/(?<=\n## [^]*)\n## [^]*/, '');
   const found = [...text.matchAll(/```(\w+)\n([^]*?)```/g)].find(
     ([, name, code = '']) => name === language && code.includes(words),
   );
-  if (!found) throw new Error(`docs/operating.md has no ${language} block with '${words}' in '${section}'.`);
+  if (!found) throw new Error(`docs/backup.md has no ${language} block with '${words}' in '${section}'.`);
   return found[2] as string;
 }
 

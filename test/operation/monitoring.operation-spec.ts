@@ -81,10 +81,10 @@ test('promtool accepts the names and types of all metrics of a group', () => {
   expect(promtool(['check', 'metrics'], metrics)).toEqual({ code: 0, output: '' });
 });
 
-test('operating.md describes every metric of the service', () => {
+test('the page of metrics describes every metric of the service', () => {
   const families = [...metrics.matchAll(/^# TYPE (petstore_\w+) /gm)].map(([, name = '']) => name);
   expect(families.length).toBeGreaterThan(15);
-  const page = read('docs/operating.md');
+  const page = read('ops/prometheus/README.md');
   expect(families.filter((name) => !page.includes(name))).toEqual([]);
 });
 

@@ -126,7 +126,7 @@ test('a migration without backwardCompatible is refused before any migration is 
     name: StartupError.name,
     message:
       'Migration AddOwner4102444800001 does not say whether earlier versions may run on its schema. ' +
-      'Add to its class: readonly backwardCompatible = true (or false). See docs/operating.md.',
+      'Add to its class: readonly backwardCompatible = true (or false). See migrations/README.md.',
   });
   dataSource.migrations.splice(-2);
   expect(schemaFault(await migrationStatus(dataSource), PET_STORE.product)).toBeUndefined();

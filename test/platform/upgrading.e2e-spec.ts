@@ -7,10 +7,10 @@ import { createTestApp, type TestApp } from '../support/app.js';
 import { createTestDatabase, engine, type TestDatabase } from '../support/database.js';
 
 /*
- * Runs the example of docs/operating.md unchanged, while a version that knows none of its migrations serves requests.
+ * Runs the example of migrations/README.md unchanged, while a version that knows none of its migrations serves requests.
  */
 
-const PAGE = readFileSync(new URL('../../docs/operating.md', import.meta.url), 'utf8');
+const PAGE = readFileSync(new URL('../../migrations/README.md', import.meta.url), 'utf8');
 
 /** The migrations of the page, oldest first. */
 async function migrationsOfPage(): Promise<Migration[]> {

@@ -17,7 +17,7 @@ function filesBelow(directory: string, ending: string): string[] {
 /** The pages of the repository. */
 const DOCUMENTS = [
   ...readdirSync(ROOT).filter((name) => name.endsWith('.md')),
-  ...['docs', 'ops', 'bench', 'test', 'libs'].flatMap((directory) => filesBelow(directory, '.md')),
+  ...['docs', 'ops', 'bench', 'test', 'libs', 'migrations'].flatMap((directory) => filesBelow(directory, '.md')),
 ];
 
 /** Pages that also name files of examples or of earlier releases. */
@@ -104,7 +104,7 @@ describe.each(DOCUMENTS)('%s', (document) => {
   });
 
   test('names only settings that exist, if operators read it', () => {
-    if (!/^(README|SECURITY|docs\/(operating|performance|security)|libs\/.*|ops\/.*)\.md$/.test(document)) return;
+    if (!/^(README|SECURITY|docs\/(operating|backup|security)|libs\/.*|ops\/.*)\.md$/.test(document)) return;
     const names = [...text.matchAll(/`([A-Z]+(?:_[A-Z]+)+)`/g)].map(([, name = '']) => name);
     const wrong = names.filter((name) => !read('.env.example').includes(`#${name}=`));
     expect(wrong.filter((name) => !NO_SETTINGS.includes(name))).toEqual([]);

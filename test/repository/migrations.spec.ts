@@ -20,7 +20,11 @@ const DIRECTORIES = [
   ...readdirSync(new URL('libs', ROOT)).map((library) => `libs/${library}/src/migrations/`),
 ].filter((path) => existsSync(new URL(path, ROOT)));
 const PLACES = new Map(
-  DIRECTORIES.flatMap((path) => readdirSync(new URL(path, ROOT)).map((file) => [file, new URL(path + file, ROOT)])),
+  DIRECTORIES.flatMap((path) =>
+    readdirSync(new URL(path, ROOT))
+      .filter((file) => file.endsWith('.ts'))
+      .map((file) => [file, new URL(path + file, ROOT)]),
+  ),
 );
 
 const hashOf = (file: URL): string =>

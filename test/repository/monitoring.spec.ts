@@ -22,17 +22,16 @@ const alerts = (parse(read('ops/prometheus/alerts.yaml')) as { groups: { rules: 
   ({ rules }) => rules,
 );
 const { tests } = parse(read('ops/prometheus/alerts.test.yaml')) as { tests: RuleTest[] };
-const runbook = read('docs/operating.md');
+const runbook = read('docs/operating.md').split('\n## Alerts\n')[1]?.split('\n## ')[0] ?? '';
 
-test('the runbook has a section for exactly the alerts, in their order', () => {
-  const section = runbook.split('\n### Alerts\n')[1]?.split('\n### ')[0] ?? '';
-  const headings = [...section.matchAll(/^#### (.+)$/gm)].map(([, heading]) => heading);
-  expect(headings.length).toBeGreaterThan(10);
-  expect(headings).toEqual(alerts.map(({ alert }) => alert));
+test('the table of alerts has a row with an anchor for exactly the alerts, in their order', () => {
+  const rows = [...runbook.matchAll(/^\| <a id="(\w+)"><\/a>(\w+) /gm)].map(([, anchor, name]) => [anchor, name]);
+  expect(rows.length).toBeGreaterThan(10);
+  expect(rows).toEqual(alerts.map(({ alert }) => [alert.toLowerCase(), alert]));
 });
 
 test.each(alerts)(
-  '$alert has a severity, a section in the runbook, a test in which it fires, and one in which it does not',
+  '$alert has a severity, a row in the table of alerts, a test in which it fires, and one in which it does not',
   (one) => {
     const { alert: name, labels, annotations } = one;
     expect(labels.severity).toMatch(/^(page|ticket)$/);
@@ -45,7 +44,7 @@ test.each(alerts)(
   },
 );
 
-test('the runbook describes exactly the causes of a 503', () => {
+test('operating.md describes exactly the causes of a 503', () => {
   const source = read('libs/errors/src/api-error.ts').split('UnavailableCause =')[1]?.split(';')[0] ?? '';
   const causes = [...source.matchAll(/'(\w+)'/g)].map(([, cause]) => cause);
   expect(causes).toContain('database_away');

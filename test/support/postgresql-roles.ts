@@ -46,7 +46,7 @@ export function roleUrls(serverUrl: string, roles: string, database: string): Ro
 /** The SQL of the page that creates roles and database, and that grants rights, with `petstore` replaced by another name. */
 function documentedSql(name: string): string[] {
   const page = readFileSync(new URL('../../docs/operating.md', import.meta.url), 'utf8');
-  const section = page.slice(page.indexOf('**Roles and rights.**'));
+  const section = page.slice(page.indexOf('### Roles and rights'));
   return [...section.matchAll(/```sql\n([^]*?)```/g)].map(([, sql = '']) =>
     sql.replace(/petstore(_owner|_service)?\b/g, `${name}$1`),
   );

@@ -103,7 +103,7 @@ export function knownMigrations(dataSource: DataSource): Map<string, Migration> 
     if (typeof migration.backwardCompatible !== 'boolean') {
       throw new StartupError(
         `Migration ${name} does not say whether earlier versions may run on its schema. ` +
-          'Add to its class: readonly backwardCompatible = true (or false). See docs/operating.md.',
+          'Add to its class: readonly backwardCompatible = true (or false). See migrations/README.md.',
       );
     }
     known.set(name, migration);
