@@ -60,9 +60,8 @@ export type KeyRow = [
   successorId: string | null,
 ];
 
-/** The last call of a key in `key_usage`, for a query that names its table `key`. */
-const LAST_USED = `(SELECT max(last_call_at) FROM key_usage WHERE key_id = key.id AND day =
-    (SELECT max(day) FROM key_usage WHERE key_id = key.id))`;
+/** The last call of a key in `key_usage`, for a query that names its table `key`. Of partitions by day it reads the last ones. */
+const LAST_USED = `(SELECT last_call_at FROM key_usage WHERE key_id = key.id ORDER BY day DESC, last_call_at DESC LIMIT 1)`;
 
 /** Columns for a query that names its tables `key` and `client`. */
 export const KEY_COLUMNS = columns(epochOf(LAST_USED));
