@@ -5,17 +5,14 @@ import { type AddressInfo, createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { judge, type Verdict } from '../../contract/judge.js';
-import { PARTS } from '../../contract/parts.js';
 import { PETS } from '../../contract/pets.js';
-import { REQUESTS } from '../../contract/requests.js';
-import { ApiKeysService } from '#api-keys';
 import { createTestApp, type TestApp } from '../support/app.js';
-import { testOnce } from '../support/database.js';
+import { createTestDatabase, testOnce } from '../support/database.js';
+import { judgeApp, ROWS } from '../support/judge-app.js';
+import { partitionTables } from '../support/partitioned-tables.js';
 import { ServiceProcess } from '../support/service-process.js';
 
 const ROOT = join(import.meta.dirname, '../..');
-// Those of HTTP first: two wait until the service closes the connection.
-const ROWS = [...REQUESTS, ...PETS, ...PARTS];
 
 let app: TestApp;
 let verdict: Verdict;
@@ -24,32 +21,20 @@ beforeAll(async () => {
 });
 afterAll(() => app.close());
 
-/** Judges a service by the rows that need this setting, and by those of every answer. */
-async function judgeBy(setting: string | undefined, server: TestApp): Promise<Verdict> {
-  const keys = server.nest.get(ApiKeysService);
-  const { secret: expired } = await keys.create({ client: 'expired', expiresAt: new Date(Date.now() - 1) });
-  const { key, secret: revoked } = await keys.create({ client: 'revoked' });
-  await keys.revoke(String(key.id));
-  const [reader, metrics] = [await server.createApiKey('pets:read'), await server.createApiKey('metrics:read')];
-  const { secret: other } = await keys.create({ client: 'other' });
-  const second = await server.createApiKey('pets:write');
-  const variables = {
-    key: server.apiKey,
-    second,
-    other,
-    base: server.config.publicBaseUrl,
-    reader,
-    metrics,
-    expired,
-    revoked,
-  };
-  const rows = ROWS.filter((row) => row.setting === setting || row.group === 'Every response');
-  return judge({ url: server.origin, variables }, rows);
-}
-
 test('every row holds', async () => {
-  verdict = await judgeBy(undefined, app);
+  verdict = await judgeApp(app);
   expect([verdict.failures, verdict.leftOut]).toEqual([[], []]);
+});
+
+testOnce('every row holds with tables in partitions', async () => {
+  const database = await createTestDatabase();
+  await partitionTables(database);
+  const partitioned = await createTestApp({ database, settings: { REQUEST_TIMEOUT_MS: '1500' } });
+  const { failures, leftOut } = await judgeApp(partitioned);
+  expect([failures, leftOut]).toEqual([[], []]);
+  expect(await partitioned.sql('SELECT count(DISTINCT tableoid)::int FROM pet')).toEqual([[5]]);
+  await partitioned.close();
+  await database.drop();
 });
 
 testOnce.each([...new Set(ROWS.flatMap(({ setting }) => setting ?? []))])(
@@ -58,7 +43,7 @@ testOnce.each([...new Set(ROWS.flatMap(({ setting }) => setting ?? []))])(
     const [name = '', value = ''] = setting.split('=');
     const other = await createTestApp({ settings: name === 'CLOCK' ? {} : { [name]: value } });
     if (name === 'CLOCK') other.clock.travelTo(value);
-    const { failures } = await judgeBy(setting, other);
+    const { failures } = await judgeApp(other, setting);
     await other.close();
     expect(failures).toEqual([]);
   },
@@ -81,7 +66,7 @@ testOnce('every row holds in a process that may not make code of texts, if this 
     return;
   }
   try {
-    const { failures } = await judgeBy(undefined, { ...app, origin: await service.origin() });
+    const { failures } = await judgeApp({ ...app, origin: await service.origin() });
     expect(failures).toEqual([]);
   } finally {
     await service.kill();

@@ -7,7 +7,7 @@ import { Batches, type BatchLimits, Database, isCancelled, type Statement, unava
 import { Clock } from '#runtime';
 import { Config } from '#settings';
 import { hasWrongChecksum } from './api-key-format.js';
-import { KEY_COLUMNS, type KeyRow, toStoredApiKey, toVerifiedKey, type VerifiedKey } from './stored-api-key.js';
+import { type KeyRow, toStoredApiKey, toVerifiedKey, VERIFIED_COLUMNS, type VerifiedKey } from './stored-api-key.js';
 
 /** Longest accepted key, in characters; BOOTSTRAP_API_KEY may be this long. */
 const MAX_KEY_LENGTH = 255;
@@ -34,7 +34,7 @@ const FIRST_LOOK_UPS: BatchLimits = { ...LOOK_UPS, size: 25 };
 
 const FIND_BY_HASHES: Statement = {
   name: 'api_key_find_by_hashes',
-  text: `SELECT ${KEY_COLUMNS}, encode(key.hash, 'base64') FROM api_key key JOIN client ON client.id = key.client_id WHERE key.hash = ANY ($1)`,
+  text: `SELECT ${VERIFIED_COLUMNS}, encode(key.hash, 'base64') FROM api_key key JOIN client ON client.id = key.client_id WHERE key.hash = ANY ($1)`,
 };
 
 // RFC 6750, section 2.1: credentials = "Bearer" 1*SP b64token. RFC 9110, section 11.1: the scheme is case-insensitive.

@@ -28,7 +28,10 @@ export interface StoredApiKey {
   /** Whatever it is, the key is revoked unless it is null. */
   readonly revokedAt: Date | null;
   readonly revokedReason: string | null;
-  /** Some seconds behind, because usage is written every 5 s; null after 400 days without use. */
+  /**
+   * Some seconds behind, because usage is written every 5 s; null after 400 days without use, and in the key of a request: its
+   * look-up reads no usage.
+   */
   readonly lastUsedAt: Date | null;
   /** The key that this one replaces, and the key that replaces this one. */
   readonly predecessorId: bigint | null;
@@ -57,14 +60,20 @@ export type KeyRow = [
   successorId: string | null,
 ];
 
-/** The last call of a key in `key_usage`, for a query that names its table `key`. */
-const LAST_USED = `(SELECT max(last_call_at) FROM key_usage WHERE key_id = key.id AND day =
-    (SELECT max(day) FROM key_usage WHERE key_id = key.id))`;
+/** The last call of a key in `key_usage`, for a query that names its table `key`. Of partitions by day it reads the last ones. */
+const LAST_USED = `(SELECT last_call_at FROM key_usage WHERE key_id = key.id ORDER BY day DESC, last_call_at DESC LIMIT 1)`;
 
 /** Columns for a query that names its tables `key` and `client`. */
-export const KEY_COLUMNS = `key.id, client.id, client.name, key.prefix, to_json(key.scopes)::text, ${epochOf('key.created_at')},
-  ${epochOf('key.expires_at')}, ${epochOf('key.revoked_at')}, key.revoked_reason, ${epochOf(LAST_USED)}, key.predecessor_id,
-  (SELECT successor.id FROM api_key successor WHERE successor.predecessor_id = key.id)`;
+export const KEY_COLUMNS = columns(epochOf(LAST_USED));
+
+/** The columns of a key with which requests are sent. */
+export const VERIFIED_COLUMNS = columns('NULL::text');
+
+function columns(lastUsed: string): string {
+  return `key.id, client.id, client.name, key.prefix, to_json(key.scopes)::text, ${epochOf('key.created_at')},
+    ${epochOf('key.expires_at')}, ${epochOf('key.revoked_at')}, key.revoked_reason, ${lastUsed}, key.predecessor_id,
+    (SELECT successor.id FROM api_key successor WHERE successor.predecessor_id = key.id)`;
+}
 
 /** The key of a row; further columns are ignored. */
 export function toStoredApiKey(row: readonly [...KeyRow, ...unknown[]]): StoredApiKey {

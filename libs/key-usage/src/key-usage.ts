@@ -69,9 +69,10 @@ const SUM_BY_CLIENT: Statement = {
     WHERE operation = $1 AND day > $2::date - $3::int AND day <= $2::date
     GROUP BY client.id ORDER BY sum(calls) DESC, client.name`,
 };
+// Both conditions on the day: of a partitioned table only the partitions of old days are opened.
 const DELETE_BEFORE: Statement = {
   name: 'key_usage_delete_before',
-  text: `DELETE FROM key_usage WHERE (key_id, day, operation) IN (
+  text: `DELETE FROM key_usage WHERE day < $1::date AND (key_id, day, operation) IN (
       SELECT key_id, day, operation FROM key_usage WHERE day < $1::date
       ORDER BY day, operation, key_id LIMIT ${REMOVAL_SIZE}
     ) RETURNING 1`,

@@ -1,0 +1,32 @@
+import { ApiKeysService } from '#api-keys';
+import { judge, type Verdict } from '../../contract/judge.js';
+import { PARTS } from '../../contract/parts.js';
+import { PETS } from '../../contract/pets.js';
+import { REQUESTS } from '../../contract/requests.js';
+import type { TestApp } from './app.js';
+
+/** The rows of the contract. Those of HTTP come first: two wait until the service closes the connection. */
+export const ROWS = [...REQUESTS, ...PETS, ...PARTS];
+
+/** Judges a service by the rows that need this setting, and by those of every answer. */
+export async function judgeApp(server: TestApp, setting?: string): Promise<Verdict> {
+  const keys = server.nest.get(ApiKeysService);
+  const { secret: expired } = await keys.create({ client: 'expired', expiresAt: new Date(Date.now() - 1) });
+  const { key, secret: revoked } = await keys.create({ client: 'revoked' });
+  await keys.revoke(String(key.id));
+  const [reader, metrics] = [await server.createApiKey('pets:read'), await server.createApiKey('metrics:read')];
+  const { secret: other } = await keys.create({ client: 'other' });
+  const second = await server.createApiKey('pets:write');
+  const variables = {
+    key: server.apiKey,
+    second,
+    other,
+    base: server.config.publicBaseUrl,
+    reader,
+    metrics,
+    expired,
+    revoked,
+  };
+  const rows = ROWS.filter((row) => row.setting === setting || row.group === 'Every response');
+  return judge({ url: server.origin, variables }, rows);
+}
