@@ -40,7 +40,7 @@ GET ‹/v1 ¦ /v1/ ¦ /v1/cats ¦ /v1/unknown ¦ /v1/pets/ ¦ /v1/pets/1/ ¦ /v1
 ‹PUT ¦ PATCH ¦ DELETE ¦ TRACE ¦ PROPFIND› /v1/pets [Authorization: -] | 405 method_not_allowed [Allow: GET, HEAD, OPTIONS, POST] | D41
 ‹POST ¦ PUT ¦ PATCH ¦ DELETE› /v1/pets/1 [Authorization: -] | 405 method_not_allowed [Allow: GET, HEAD, OPTIONS] | D41
 OPTIONS /v1/pets‹ ¦ /1› [Authorization: -] | 204 [Allow: GET, HEAD, OPTIONS‹, POST ¦ ›]
-OPTIONS * | 204 [Allow: GET, HEAD, OPTIONS, POST]
+OPTIONS * | 204 [Allow: *GET, HEAD, OPTIONS,*POST*]
 GET /‹%76%31/%70%65ts ¦ v1/%70ets?limit=1 ¦ v1/p%65%54%73 ¦ %68ealth/%6Cive› | ‹200 ¦ 200 ¦ 404 ¦ 200› | D352
 GET http://x/%761/pets | 200 | D352
 GET ‹http://x/v1 ¦ /v1›\pets | 404 route_not_found | D352

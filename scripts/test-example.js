@@ -11,7 +11,7 @@ import { join } from 'node:path';
 const ROOT = join(import.meta.dirname, '..');
 const START_TIMEOUT_MS = 60_000;
 
-const [pack, begin] = commandsOf('### Begin');
+const [pack, begin] = commandsOf('### How do I begin?');
 if (pack[0] !== 'npm ci && npm run package') throw new Error(`docs/extending.md begins with: ${pack[0]}`);
 
 const workshop = mkdtempSync(join(tmpdir(), 'petstore-example-'));

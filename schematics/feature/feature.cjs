@@ -16,7 +16,7 @@ const APP_MODULE = 'src/app.module.ts';
 const DOCUMENT = 'openapi.json';
 
 /** The section of the guide for what most features need next. */
-const CONSTRAINTS = 'docs/extending.md#relations-and-constraints';
+const CONSTRAINTS = 'docs/extending.md#how-do-i-make-a-name-unique-or-refer-to-another-row';
 
 /** What differs: the door of the platform, the folder of migrations, and the runner of tests. */
 const REPOSITORY = { platform: '#platform', migrations: 'migrations', leftOut: /^test\/[^/]+\.test\.ts$/, nextSteps };

@@ -325,12 +325,12 @@ describe('the pages', () => {
 const TOY_BROKEN = defineError('toy_broken', 409, 'The toy is broken.');
 
 @ApiSchema({ description: 'A toy to add.' })
-class NewToy {
+class NewTestToy {
   @TextProperty({ description: 'Name of the toy.', minLength: 1, maxLength: 20, example: 'Ball' })
   name: string;
 }
 
-class ListToysQuery {
+class ListTestToysQuery {
   @IntegerParameter({ description: 'How many.', minimum: 1, maximum: 5, required: false })
   limit?: number;
 }
@@ -343,8 +343,8 @@ class TestToysController {
   @Public()
   @Stability('experimental')
   @ApiOperation({ summary: 'List toys', description: 'All toys.' })
-  @ApiOkResponse({ type: [NewToy], description: 'The toys.' })
-  listToys(@Query() _query: ListToysQuery): NewToy[] {
+  @ApiOkResponse({ type: [NewTestToy], description: 'The toys.' })
+  listTestToys(@Query() _query: ListTestToysQuery): NewTestToy[] {
     return [];
   }
 
@@ -352,7 +352,7 @@ class TestToysController {
   @RequireScopes('toys:write')
   @Stability('beta')
   @FailsWith(TOY_BROKEN)
-  createToy(@Body() toy: NewToy): NewToy {
+  createTestToy(@Body() toy: NewTestToy): NewTestToy {
     return toy;
   }
 
@@ -365,7 +365,7 @@ class TestToysController {
     successor: '/test-toys',
     replacement: 'Keep <it>.',
   })
-  deleteToy(@Param('toyId') _toyId: string): void {}
+  deleteTestToy(@Param('toyId') _toyId: string): void {}
 }
 
 @Module({ controllers: [TestToysController] })
@@ -382,30 +382,30 @@ describe('a module that the platform does not know', () => {
 
   test('is in the document with all that the platform does for it', async () => {
     const responsesOf = (name: string): string => Object.keys(operationOf(openApi, name).responses).join(' ');
-    expect(responsesOf('listToys')).toBe('200 304 400 500 503 default');
-    expect(responsesOf('createToy')).toBe('201 400 401 403 409 413 415 429 500 503 default');
-    expect(responsesOf('deleteToy')).toBe('204 401 404 410 429 500 503 default');
-    expect(codesOf(openApi, 'createToy', '409')).toEqual(['toy_broken']);
-    expect(codesOf(openApi, 'createToy', '401')).toContain('missing_api_key');
-    expect(responseOf(openApi, 'deleteToy', '404').description).toBe('There is no such toy.');
+    expect(responsesOf('listTestToys')).toBe('200 304 400 500 503 default');
+    expect(responsesOf('createTestToy')).toBe('201 400 401 403 409 413 415 429 500 503 default');
+    expect(responsesOf('deleteTestToy')).toBe('204 401 404 410 429 500 503 default');
+    expect(codesOf(openApi, 'createTestToy', '409')).toEqual(['toy_broken']);
+    expect(codesOf(openApi, 'createTestToy', '401')).toContain('missing_api_key');
+    expect(responseOf(openApi, 'deleteTestToy', '404').description).toBe('There is no such toy.');
     expect(await new Validator().validate(structuredClone(openApi) as unknown as Record<string, unknown>)).toEqual({
       valid: true,
     });
   });
 
   test('is marked as public, scoped, unstable or deprecated only by its decorators', () => {
-    expect(operationOf(openApi, 'listToys')).toMatchObject({
+    expect(operationOf(openApi, 'listTestToys')).toMatchObject({
       security: [],
       'x-stability': 'experimental',
       'x-stability-level': 'alpha',
     });
-    expect(operationOf(openApi, 'createToy')).toMatchObject({
+    expect(operationOf(openApi, 'createTestToy')).toMatchObject({
       'x-required-scopes': ['toys:write'],
       'x-stability': 'beta',
       'x-stability-level': 'beta',
     });
-    expect(responseOf(openApi, 'createToy', '409').headers).toHaveProperty('Petstore-Stability');
-    expect(operationOf(openApi, 'deleteToy')).toMatchObject({ deprecated: true, 'x-sunset': '2028-01-01' });
-    expect(responseOf(openApi, 'deleteToy', '204').headers).toHaveProperty('Sunset');
+    expect(responseOf(openApi, 'createTestToy', '409').headers).toHaveProperty('Petstore-Stability');
+    expect(operationOf(openApi, 'deleteTestToy')).toMatchObject({ deprecated: true, 'x-sunset': '2028-01-01' });
+    expect(responseOf(openApi, 'deleteTestToy', '204').headers).toHaveProperty('Sunset');
   });
 });

@@ -33,7 +33,10 @@ export interface TestApp {
    * the call says `expects500`.
    */
   readonly client: HttpClient;
-  /** The clock of the service. It does not change `now()` in SQL, which is the time of the database. */
+  /**
+   * The clock of the service, of API keys too. It does not change `now()` in SQL, which is the time of the database: pass `clock.now()`
+   * where a test must travel. Idempotency keys are kept for 24 h of the database.
+   */
   readonly clock: TestClock;
   /** The log of the service. */
   readonly log: MemoryLog;

@@ -94,15 +94,15 @@ test('a feature has entity, migration, DTOs, repository, service, controller, mo
     expect.stringContaining('CREATE TABLE unions ('),
   ]);
   const scopes = '--scopes gift-boxes:read,gift-boxes:write';
-  for (const step of ['npm run generate', 'npm test -- gift-boxes', scopes, '#relations-and-constraints']) {
+  for (const step of ['npm run generate', 'npm test -- gift-boxes', scopes, '#how-do-i-make-a-name-unique']) {
     expect(printed.slice(printed.indexOf('\nNext:'))).toContain(step);
   }
 });
 
 /** Adds the same member as the guide, with the guide's lines changed for the feature `unions`. */
 async function addTheMemberOfTheGuide(): Promise<void> {
-  const guide = (await copy.read('docs/extending.md')).split('### Make it yours\n')[1] ?? '';
-  const block = (/```ts\n(.*?)```/s.exec(guide)?.[1] ?? '').replaceAll('order', 'union').replaceAll('Order', 'Union');
+  const guide = (await copy.read('docs/extending.md')).split('### 3. Add a field\n')[1] ?? '';
+  const block = (/```ts\n(.*?)```/s.exec(guide)?.[1] ?? '').replaceAll('toy', 'union').replaceAll('Toy', 'Union');
   const [, column = '', property = '', member = '', toUnion = ''] = block.split(/^\/\/ .+\n/m);
   const edit = async (file: string, place: string | RegExp, text: string): Promise<void> => {
     const before = await copy.read(file);
@@ -117,9 +117,9 @@ async function addTheMemberOfTheGuide(): Promise<void> {
   await edit('src/unions/union.dto.ts', /export function toUnion.*/s, toUnion);
   await edit('src/unions/union.dto.ts', 'Int64Property,', 'Int64Property, IntegerProperty,');
   const spec = 'test/api/unions.e2e-spec.ts';
-  await edit(spec, '{ name }', '{ name, totalCents: 1250 }');
-  await edit(spec, "name: 'First' }]", "name: 'First', totalCents: 1250 }]");
-  await edit(spec, "'name is required'", "'totalCents is required; name is required'");
+  await edit(spec, '{ name }', '{ name, priceCents: 1250 }');
+  await edit(spec, "name: 'First' }]", "name: 'First', priceCents: 1250 }]");
+  await edit(spec, "'name is required'", "'priceCents is required; name is required'");
 }
 
 test('compiler, linter, formatter and tests accept a generated feature, unchanged and with the member that the guide adds', async () => {

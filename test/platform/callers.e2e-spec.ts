@@ -48,9 +48,7 @@ declare module '#platform' {
 }
 
 /** The tenant of a request: by a token its claim, by an API key the name of its client. */
-function tenantOf({ tenant, client }: Caller): string {
-  return tenant ?? client;
-}
+const tenantOf = ({ tenant, client }: Caller): string => tenant ?? client;
 
 /** Takes tokens such as `token shop north`, of a client and a tenant. */
 @Injectable()

@@ -9,32 +9,56 @@ import {
   Headers,
   HttpException,
   Injectable,
+  type MessageEvent,
   Module,
   Param,
   Patch,
   Post,
+  Query,
   RawBody,
   Res,
+  Sse,
 } from '@nestjs/common';
 import { APP_GUARD } from '@nestjs/core';
 import { OmitType as OtherOmitType, PartialType as OtherPartialType } from '@nestjs/mapped-types';
-import { ApiHeader, OmitType, PartialType } from '@nestjs/swagger';
+import { ApiConsumes, ApiHeader, ApiOperation, OmitType, PartialType } from '@nestjs/swagger';
 import { InjectRepository, TypeOrmModule } from '@nestjs/typeorm';
 import { Matches } from 'class-validator';
 import type { Request, Response } from 'express';
 import { Counter } from 'prom-client';
 import { Column, Entity, PrimaryGeneratedColumn, type QueryRunner, Repository } from 'typeorm';
-import { defineConstraintErrors } from '#entities';
-import { ApiError, defineError, FailsWith, PRECONDITION_FAILED } from '#errors';
-import { Int64Parameter, Int64Property, IntegerProperty, TextProperty } from '#input';
-import { Metrics, Readiness } from '#observability';
-import { Public, RequireScopes } from '#operations';
-import type { Migration } from '#postgres';
+import { map, type Observable, Subject } from 'rxjs';
+import {
+  ApiError,
+  CursorParameter,
+  DEFAULT_PAGE_SIZE,
+  defineConstraintErrors,
+  defineError,
+  Deprecated,
+  FailsWith,
+  Int64Parameter,
+  Int64Property,
+  int64Of,
+  IntegerProperty,
+  Keyset,
+  LimitParameter,
+  Metrics,
+  type Migration,
+  OpaqueParameter,
+  type Page,
+  Paged,
+  PRECONDITION_FAILED,
+  Public,
+  Readiness,
+  RequireScopes,
+  SharedRepository,
+  TextProperty,
+} from '#platform';
 import { createTestApp, type TestApp } from '../support/app.js';
 import type { HttpAnswer } from '../support/http-client.js';
 import { until } from '../support/until.js';
 
-/* The recipes of docs/extending.md: a conditional change, a metric and a check of a module, a signed body, constraints, a PATCH. */
+/* The samples of docs/extending.md. `repository/documentation` compares the page with this file. */
 
 const SECRET = 'shared with the partner';
 
@@ -204,9 +228,9 @@ class LimitGuard implements CanActivate {
 class CardsModule {}
 
 let limited = false;
-@Entity('test_category')
-class CategoryEntity {
-  @PrimaryGeneratedColumn('identity', { type: 'bigint', primaryKeyConstraintName: 'pk_test_category' })
+@Entity('test_toy')
+class ToyEntity {
+  @PrimaryGeneratedColumn('identity', { type: 'bigint', primaryKeyConstraintName: 'pk_test_toy' })
   id: string;
 
   @Column({ type: 'varchar', length: 40 })
@@ -215,121 +239,237 @@ class CategoryEntity {
   @Column({ type: 'varchar', length: 40, nullable: true })
   note: string | null;
 
-  @Column({ name: 'parent_id', type: 'bigint', nullable: true })
-  parentId: string | null;
+  @Column({ name: 'bundle_id', type: 'bigint', nullable: true })
+  bundleId: string | null;
 }
 
-class CreateCategory1795600000001 implements Migration {
+class CreateToy1795600000001 implements Migration {
   readonly backwardCompatible = true;
 
   async up(queryRunner: QueryRunner): Promise<void> {
     await queryRunner.query(`
-      CREATE TABLE test_category (
-        id bigint GENERATED ALWAYS AS IDENTITY CONSTRAINT pk_test_category PRIMARY KEY,
-        name varchar(40) NOT NULL CONSTRAINT uq_category_name UNIQUE,
+      CREATE TABLE test_toy (
+        id bigint GENERATED ALWAYS AS IDENTITY CONSTRAINT pk_test_toy PRIMARY KEY,
+        name varchar(40) NOT NULL CONSTRAINT uq_test_toy_name UNIQUE,
         note varchar(40),
-        parent_id bigint CONSTRAINT fk_category_parent REFERENCES test_category
+        bundle_id bigint CONSTRAINT fk_test_toy_bundle REFERENCES test_toy
       )`);
   }
 
   async down(queryRunner: QueryRunner): Promise<void> {
-    await queryRunner.query('DROP TABLE test_category');
+    await queryRunner.query('DROP TABLE test_toy');
   }
 }
 
-class NewCategory {
+class NewToy {
   @TextProperty({ description: 'The name.', minLength: 1, maxLength: 40 })
   name: string;
 
   @TextProperty({ description: 'A note.', minLength: 1, maxLength: 40, nullable: true })
   note: string | null;
 
-  @Int64Property({ description: 'The parent.', required: false })
-  parentId?: bigint;
+  @Int64Property({ description: 'The bundle.', required: false })
+  bundleId?: bigint;
 }
 
-class CategoryChange extends PartialType(OmitType(NewCategory, ['parentId']), { skipNullProperties: false }) {}
+class ToyChange extends PartialType(OmitType(NewToy, ['bundleId']), { skipNullProperties: false }) {}
 
-class OtherCategoryChange extends OtherPartialType(OtherOmitType(NewCategory, ['parentId']), {
+class OtherToyChange extends OtherPartialType(OtherOmitType(NewToy, ['bundleId']), {
   skipNullProperties: false,
 }) {}
 
-const CATEGORY_NOT_FOUND = defineError('category_not_found', 404, 'No category has this identifier.');
-const CATEGORY_EXISTS = defineError('category_exists', 409, 'A category has this name.');
-const NO_PARENT = defineError('no_parent', 422, 'The parent of the category does not exist.');
-const CATEGORY_IN_USE = defineError('category_in_use', 409, 'The category is the parent of others.');
+const TOY_NOT_FOUND = defineError('test_toy_not_found', 404, 'No toy has this identifier.');
+const TOY_EXISTS = defineError('test_toy_exists', 409, 'A toy has this name.');
+const NO_BUNDLE = defineError('test_no_bundle', 422, 'The bundle of the toy does not exist.');
+const BUNDLE_IN_USE = defineError('test_bundle_in_use', 409, 'The bundle has toys.');
 
-defineConstraintErrors(CategoryEntity, {
-  uq_category_name: CATEGORY_EXISTS,
-  fk_category_parent: { missing: NO_PARENT, referenced: CATEGORY_IN_USE },
+defineConstraintErrors(ToyEntity, {
+  uq_test_toy_name: TOY_EXISTS,
+  fk_test_toy_bundle: { missing: NO_BUNDLE, referenced: BUNDLE_IN_USE },
 });
 
-class CategoryPath {
-  @Int64Parameter({ description: 'The category.' })
-  categoryId: bigint;
+class ToyPath {
+  @Int64Parameter({ description: 'The toy.' })
+  toyId: bigint;
 }
 
-@Injectable()
-class CategoriesService {
-  constructor(@InjectRepository(CategoryEntity) private readonly categories: Repository<CategoryEntity>) {}
+class Toy {
+  @Int64Property({ description: 'Its id.' })
+  id: bigint;
 
-  async create({ parentId, ...others }: NewCategory): Promise<CategoryEntity> {
-    return this.categories.save({ ...others, parentId: parentId?.toString() ?? null });
+  @TextProperty({ description: 'The name.', minLength: 1, maxLength: 40 })
+  name: string;
+}
+
+const toToy = ({ id, name }: ToyEntity): Toy => Object.assign(new Toy(), { id: int64Of(id), name });
+
+class ListToysQuery {
+  @LimitParameter('Most toys.')
+  limit = DEFAULT_PAGE_SIZE;
+
+  @CursorParameter('Start of the page.')
+  cursor?: string;
+
+  @OpaqueParameter({ description: 'Return only toys with this name.', required: false })
+  name?: string;
+}
+
+class Tagged {
+  @TextProperty({ description: 'Tags.', isArray: true, maxItems: 9, uniqueItems: true, minLength: 1, maxLength: 20 })
+  tags: string[];
+}
+
+const ORDER = new Keyset({ name: 'ASC', id: 'ASC' });
+
+@Injectable()
+class ToysRepository extends SharedRepository<ToyEntity, Toy> {
+  constructor(@InjectRepository(ToyEntity) toys: Repository<ToyEntity>) {
+    super(toys, toToy, { name: 'ASC', id: 'ASC' });
   }
 
-  async change(id: bigint, change: CategoryChange): Promise<CategoryEntity> {
-    const found = await this.categories.findOneBy({ id: String(id) });
-    if (found === null) throw new ApiError(CATEGORY_NOT_FOUND);
-    return this.categories.save(this.categories.merge(found, change));
+  list(query: ListToysQuery): Promise<Page<Toy>> {
+    return this.page(query, { name: query.name });
+  }
+
+  async listByQuery(query: ListToysQuery): Promise<Page<Toy>> {
+    const filters = { name: query.name };
+    const start = ORDER.decode(query.cursor, filters);
+    const rows = await this.database.readReplica(async (manager) => {
+      const found = manager.createQueryBuilder(ToyEntity, 'toy').orderBy({ name: 'ASC', id: 'ASC' });
+      if (start) found.where('(name, id) > (:name, :id)', start);
+      return (await found.take(query.limit + 1).getMany()).map(toToy);
+    });
+    return ORDER.page(rows, query, filters);
+  }
+}
+
+export const TOY_SOLD = defineError('test_toy_sold', 409, 'The toy is sold.');
+
+@Injectable()
+class ToysService {
+  readonly added = new Subject<Toy>();
+
+  constructor(
+    @InjectRepository(ToyEntity) private readonly toys: Repository<ToyEntity>,
+    private readonly repository: ToysRepository,
+  ) {}
+
+  list(query: ListToysQuery): Promise<Page<Toy>> {
+    return this.repository.list(query);
+  }
+
+  listByQuery(query: ListToysQuery): Promise<Page<Toy>> {
+    return this.repository.listByQuery(query);
+  }
+
+  async create({ bundleId, ...others }: NewToy): Promise<ToyEntity> {
+    const created = await this.toys.save({ ...others, bundleId: bundleId?.toString() ?? null });
+    this.added.next(toToy(created));
+    return created;
+  }
+
+  async addAll(names: string[]): Promise<void> {
+    await this.toys.insert(names.map((name) => ({ name })));
+  }
+
+  async change(id: bigint, change: ToyChange): Promise<ToyEntity> {
+    const found = await this.toys.findOneBy({ id: String(id) });
+    if (found === null) throw new ApiError(TOY_NOT_FOUND);
+    return this.toys.save(this.toys.merge(found, change));
   }
 
   async delete(id: bigint): Promise<void> {
-    await this.categories.delete({ id: String(id) });
+    await this.toys.delete({ id: String(id) });
   }
 }
 
-@Controller('test-categories')
-@RequireScopes('cards:write')
-class CategoriesController {
-  constructor(private readonly categories: CategoriesService) {}
+@Controller('test-toys')
+@RequireScopes('toys:read')
+class TestToysController {
+  constructor(private readonly toys: ToysService) {}
+
+  @Get()
+  @Paged(Toy, 'A page of toys.')
+  listToys(@Query() query: ListToysQuery): Promise<Page<Toy>> {
+    return this.toys.list(query);
+  }
+
+  @Get('old')
+  @Deprecated({
+    since: '2026-11-01T00:00:00Z',
+    sunset: '2027-11-01T00:00:00Z',
+    successor: '/toys',
+    replacement: 'Call listToys.',
+  })
+  readOld(): void {}
+
+  @Get('by-query')
+  @Paged(Toy, 'A page of toys.')
+  listToysByQuery(@Query() query: ListToysQuery): Promise<Page<Toy>> {
+    return this.toys.listByQuery(query);
+  }
+
+  @Sse('events')
+  @RequireScopes('toys:read')
+  @ApiOperation({ summary: 'Stream toys', description: 'Added toys.' })
+  sendEvents(): Observable<MessageEvent> {
+    return this.toys.added.pipe(map((toy) => ({ type: 'added', data: toy })));
+  }
 
   @Post()
-  @FailsWith(CATEGORY_EXISTS, NO_PARENT)
-  createCategory(@Body() category: NewCategory): Promise<CategoryEntity> {
-    return this.categories.create(category);
+  @FailsWith(TOY_EXISTS, NO_BUNDLE)
+  createToy(@Body() toy: NewToy): Promise<ToyEntity> {
+    return this.toys.create(toy);
   }
 
-  @Patch(':categoryId')
-  changeCategory(@Param() { categoryId }: CategoryPath, @Body() change: CategoryChange): Promise<CategoryEntity> {
-    return this.categories.change(categoryId, change);
+  @Post('names')
+  @ApiConsumes('text/plain')
+  addToys(@Body() names: string): Promise<void> {
+    return this.toys.addAll(names.split('\n'));
   }
 
-  @Patch(':categoryId/other')
-  changeOther(@Param() { categoryId }: CategoryPath, @Body() change: OtherCategoryChange): Promise<CategoryEntity> {
-    return this.categories.change(categoryId, change);
+  @Post('tags')
+  addTags(@Body() { tags }: Tagged): string[] {
+    return tags;
   }
 
-  @Delete(':categoryId')
-  deleteCategory(@Param() { categoryId }: CategoryPath): Promise<void> {
-    return this.categories.delete(categoryId);
+  @Post('sale')
+  @FailsWith(TOY_SOLD)
+  sellToy(): void {
+    throw new ApiError(TOY_SOLD, 'Toy 7 is sold.', {}, { details: { toyId: 7 } });
+  }
+
+  @Patch(':toyId')
+  changeToy(@Param() { toyId }: ToyPath, @Body() change: ToyChange): Promise<ToyEntity> {
+    return this.toys.change(toyId, change);
+  }
+
+  @Patch(':toyId/other')
+  changeOther(@Param() { toyId }: ToyPath, @Body() change: OtherToyChange): Promise<ToyEntity> {
+    return this.toys.change(toyId, change);
+  }
+
+  @Delete(':toyId')
+  deleteToy(@Param() { toyId }: ToyPath): Promise<void> {
+    return this.toys.delete(toyId);
   }
 }
 
 @Module({
-  imports: [TypeOrmModule.forFeature([CategoryEntity])],
-  controllers: [CategoriesController],
-  providers: [CategoriesService],
+  imports: [TypeOrmModule.forFeature([ToyEntity])],
+  controllers: [TestToysController],
+  providers: [ToysService, ToysRepository],
 })
-class CategoriesModule {}
+class ToysModule {}
 
 let app: TestApp;
 let apiKey: string;
 beforeAll(async () => {
   app = await createTestApp({
-    features: [CardsModule, CategoriesModule],
-    migrations: [CreateCard1795600000000, CreateCategory1795600000001],
+    features: [CardsModule, ToysModule],
+    migrations: [CreateCard1795600000000, CreateToy1795600000001],
   });
-  apiKey = await app.createApiKey('cards:read', 'cards:write', 'metrics:read');
+  apiKey = await app.createApiKey('cards:read', 'cards:write', 'toys:read', 'metrics:read');
 });
 afterAll(() => app.close());
 
@@ -355,23 +495,23 @@ test('If-Match: one of two changes of the same version succeeds, and the other i
   expect((await app.client.get('/metrics', { apiKey })).text).toContain('petstore_test_card_changes_total 1\n');
 });
 
-test('a unique name, a missing parent and a parent in use have the errors of the feature', async () => {
+test('a unique name, a missing bundle and a bundle in use have the errors of the feature', async () => {
   const create = async (body: object): Promise<unknown> =>
-    (await app.client.post('/v1/test-categories', { note: null, ...body }, { apiKey })).json;
-  const { id } = (await create({ name: 'birds' })) as { id: string };
-  expect(await create({ name: 'birds' })).toMatchObject({ code: 'category_exists', status: 409 });
-  expect(await create({ name: 'owls', parentId: 4242 })).toMatchObject({ code: 'no_parent', status: 422 });
-  expect(await create({ name: 'owls', parentId: Number(id) })).toMatchObject({ name: 'owls' });
-  const deleted = await app.client.send('DELETE', `/v1/test-categories/${id}`, { apiKey });
-  expect(deleted.json).toMatchObject({ code: 'category_in_use', status: 409 });
+    (await app.client.post('/v1/test-toys', { note: null, ...body }, { apiKey })).json;
+  const { id } = (await create({ name: 'balls' })) as { id: string };
+  expect(await create({ name: 'balls' })).toMatchObject({ code: 'test_toy_exists', status: 409 });
+  expect(await create({ name: 'kites', bundleId: 4242 })).toMatchObject({ code: 'test_no_bundle', status: 422 });
+  expect(await create({ name: 'kites', bundleId: Number(id) })).toMatchObject({ name: 'kites' });
+  const deleted = await app.client.send('DELETE', `/v1/test-toys/${id}`, { apiKey });
+  expect(deleted.json).toMatchObject({ code: 'test_bundle_in_use', status: 409 });
   const errors = (await app.client.get('/openapi.json')).json as { paths: Record<string, { post: object }> };
-  expect(JSON.stringify(errors.paths['/test-categories']?.post)).toContain('components/examples/category_exists');
+  expect(JSON.stringify(errors.paths['/test-toys']?.post)).toContain('components/examples/test_toy_exists');
 });
 
 test.each(['', '/other'])('a PATCH changes what was sent, and null is 400 unless nullable: %j', async (other) => {
-  const name = `cats${other}`;
-  const created = await app.client.post('/v1/test-categories', { name, note: 'soft' }, { apiKey });
-  const path = `/v1/test-categories/${(created.json as { id: string }).id}${other}`;
+  const name = `cars${other}`;
+  const created = await app.client.post('/v1/test-toys', { name, note: 'soft' }, { apiKey });
+  const path = `/v1/test-toys/${(created.json as { id: string }).id}${other}`;
   const change = async (body: object): Promise<unknown> =>
     (await app.client.send('PATCH', path, { apiKey, body })).json;
   expect(await change({ name: null })).toMatchObject({ code: 'validation_failed', status: 400 });
@@ -379,8 +519,62 @@ test.each(['', '/other'])('a PATCH changes what was sent, and null is 400 unless
   expect(await change({})).toMatchObject({ name, note: 'soft' });
   expect(await change({ note: null })).toMatchObject({ name, note: null });
   expect(await change({ name: `new ${name}` })).toMatchObject({ name: `new ${name}`, note: null });
-  const unknown = await app.client.send('PATCH', '/v1/test-categories/4242', { apiKey, body: { note: null } });
-  expect(unknown.json).toMatchObject({ code: 'category_not_found', status: 404 });
+  const unknown = await app.client.send('PATCH', '/v1/test-toys/4242', { apiKey, body: { note: null } });
+  expect(unknown.json).toMatchObject({ code: 'test_toy_not_found', status: 404 });
+});
+
+test('a list by name, of a repository and of a query of its own, and of one name', async () => {
+  const headers = { 'content-type': 'text/plain' };
+  const sent = await app.client.send('POST', '/v1/test-toys/names', { apiKey, headers, body: 'zebra\nabacus' });
+  expect(sent.status).toBe(201);
+  const namesOf = (answer: HttpAnswer): string[] => (answer.json as Toy[]).map(({ name }) => name);
+  for (const path of ['/v1/test-toys', '/v1/test-toys/by-query']) {
+    const listed: string[] = [];
+    for (let next: string | undefined = `${path}?limit=2`; next !== undefined;) {
+      const page: HttpAnswer = await app.client.get(next, { apiKey });
+      listed.push(...namesOf(page));
+      next = /<[^>]*?(\/v1\/[^>]*)>; rel="next"/.exec(String(page.headers.link))?.[1];
+    }
+    expect([path, listed[0], listed.at(-1)]).toEqual([path, 'abacus', 'zebra']);
+    expect(listed).toEqual([...new Set(listed)]);
+  }
+  expect(namesOf(await app.client.get('/v1/test-toys?name=zebra', { apiKey }))).toEqual(['zebra']);
+});
+
+test('a deprecated operation ends with its sunset', async () => {
+  const call = { apiKey: await app.createApiKey('toys:read') };
+  app.clock.travelTo('2027-10-31T23:59:59Z');
+  const last = await app.client.get('/v1/test-toys/old', call);
+  expect([last.status, last.headers.sunset]).toEqual([200, 'Mon, 01 Nov 2027 00:00:00 GMT']);
+  app.clock.travelTo('2027-11-01T00:00:00Z');
+  expect((await app.client.get('/v1/test-toys/old', call)).status).toBe(410);
+  app.clock.comeBack();
+});
+
+test('a stream sends the toys that are added', async () => {
+  const abort = new AbortController();
+  const response = await fetch(`${app.origin}/v1/test-toys/events`, {
+    headers: { authorization: `Bearer ${apiKey}` },
+    signal: abort.signal,
+  });
+  const reader = (response.body as ReadableStream<Uint8Array>).getReader();
+  const { json } = await app.client.post('/v1/test-toys', { name: 'drum', note: null }, { apiKey });
+  let text = '';
+  while (!text.includes('drum')) text += Buffer.from((await reader.read()).value ?? []).toString();
+  abort.abort();
+  const { id } = json as { id: string };
+  expect(text).toContain(`event: added`);
+  expect(text).toContain(`data: {"id":${id},"name":"drum"}`);
+});
+
+test('an error with details, and a list with the rules of its items', async () => {
+  expect((await app.client.post('/v1/test-toys/sale', undefined, { apiKey })).json).toEqual({
+    ...{ code: 'test_toy_sold', message: 'Toy 7 is sold.', status: 409 },
+    details: { toyId: 7 },
+  });
+  const tag = async (tags: unknown): Promise<number> =>
+    (await app.client.post('/v1/test-toys/tags', { tags }, { apiKey })).status;
+  expect([await tag(['new', 'red']), await tag(['new', 'new']), await tag([''])]).toEqual([201, 400, 400]);
 });
 
 test('a signed body is accepted unchanged, and a changed one is refused', async () => {

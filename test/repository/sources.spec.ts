@@ -48,7 +48,7 @@ test('pg, whose undocumented members are used, is pinned exactly', () => {
   expect(dependencies['pg']).toMatch(/^\d+\.\d+\.\d+$/);
 });
 
-/* A team's feature may have any other name. Exceptions: the sample that docs/extending.md shows, and the test kit. */
+/* A team's feature may have any other name. Exceptions: the example, and the test kit. */
 test('addresses and tables of samples in the tests begin with "test"', () => {
   const samples = /^(?!example\/visits|kit).*\.ts$/;
   const addresses = matches('test', samples, /@Controller\((?:\{ path: |\[)?'([^']*)'/g);

@@ -11,6 +11,9 @@ import type { VerifiedKey } from './stored-api-key.js';
  * Another way than an API key to say who calls, such as a JWT or a client certificate. A provider that extends this class, in
  * any module, is found at start. It is asked for each request to a handler that is not public, unless the bearer token begins
  * like a key of this service; and twice a second while the response is an event stream.
+ *
+ * Scopes, rate limit, usage, retries and the name in the log then work as with API keys. The client gets a row in `keys list`, by
+ * which operators see its usage, limit it and revoke it.
  */
 export abstract class Authenticator {
   /**

@@ -20,8 +20,10 @@ const definitions = new Map<ConstrainedTable, Map<string, ForeignKeyErrors>>();
 
 /**
  * Says which error a request gets for a constraint or unique index that a row of the table violates. It holds for every statement:
- * of TypeORM, of `SharedRepository`, `Database` and `Idempotency`, and for a COMMIT. A service or filter that catches the
- * QueryFailedError comes first. Operations list the errors by `@FailsWith`.
+ * of TypeORM, of `SharedRepository`, `Database` and `Idempotency`, and for a COMMIT. Operations list the errors by `@FailsWith`.
+ *
+ * A violation without an error is a 500. A service or filter that catches TypeORM's QueryFailedError comes first: around the whole
+ * transaction, because a deferred constraint fails at its COMMIT. `driverError.constraint` is the name, on both engines.
  *
  * At start, the log warns of names that the table does not have. A violation of a partition counts as that of its partitioned table.
  *

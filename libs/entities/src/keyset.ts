@@ -161,7 +161,8 @@ export class Keyset<const Order extends string | OrderBy> {
 
   /**
    * Makes a page of the rows that a statement or query builder of yours has found: those after {@link decode}'s row, in the
-   * order of the list, and one row more than `limit`, which shows whether another page follows.
+   * order of the list, and one row more than `limit`, which shows whether another page follows. With a join, TypeORM's `take`
+   * counts rows of the entity, and `limit` those of the join.
    */
   page<R extends Row<Order>>(found: readonly R[], { limit }: PageQuery, filters: Filters): Page<R> {
     const items = found.slice(0, limit);

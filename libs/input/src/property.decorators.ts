@@ -17,7 +17,7 @@ import { checkedProperty, type Described, OF_ITEM, type Rule } from './input-cla
 /*
  * Decorators for the properties of input classes. Each one is the runtime rule, its error clause and its schema in the
  * document at once, so that the three cannot drift apart. For other values use the rules of class-validator and
- * `@ApiProperty()`; a class may combine both.
+ * `@ApiProperty()`; a class may combine both, and then goes through class-validator as a whole, as on stock Nest.
  *
  * A property may be optional (`required: false`) and nullable (`nullable: true`); only nullable ones accept `null`.
  * `default` is for the document alone: a missing member keeps the initial value that its class gives it.

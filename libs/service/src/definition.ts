@@ -45,6 +45,10 @@ export interface Part<S extends Settings = Settings> {
 
 /** One service: its names and texts, the parts that it uses, and what its features bring besides their modules. */
 export interface ServiceDefinition<Parts extends readonly Part[] = readonly Part[]> extends Application {
+  /**
+   * Optional libraries, each once. A request meets their steps in this order. The database always has their tables, so a part may be
+   * added later.
+   */
   readonly parts: Parts;
   /** Commands of features. */
   readonly commands?: readonly Commands[];

@@ -13,7 +13,8 @@ export interface ServiceOptions {
 
 /**
  * Starts a service with the settings of the environment and of `.env`, and stops it on SIGTERM, SIGINT or SIGHUP. If the
- * start fails, the cause is printed and the process ends with code 1.
+ * start fails, the cause is printed and the process ends with code 1. A script of `package.json` needs `exec`, or a SIGTERM to
+ * `npm start` does not reach the service.
  *
  * @example await startService(AppModule);
  * @param app the application's module, which imports `PlatformModule.forRoot(…)` and the features

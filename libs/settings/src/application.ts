@@ -60,8 +60,14 @@ export abstract class Application {
   readonly release: string;
   /** Scopes of an API key that is created without scopes; at least one. */
   readonly defaultScopes: readonly [string, ...string[]];
-  /** Migrations of the features. With those of the platform they are applied in the order of the timestamps in their names. */
+  /**
+   * Migrations of the features. With those of the platform they are applied in the order of the timestamps in their names, so a
+   * migration may refer to every older table. Two with one name, or a name without a timestamp, stop the start.
+   */
   readonly migrations: readonly MigrationSource[];
-  /** Options of TypeORM, such as `namingStrategy`, `subscribers`, `logging` with a `logger`, and `cache`. */
+  /**
+   * Options for the statements of TypeORM; those of the platform ignore them. `logging` needs a `logger`: TypeORM's own would write
+   * between the lines of the log. The table of a `cache` in the database needs a migration.
+   */
   readonly typeorm: TypeOrmOptions;
 }

@@ -7,7 +7,7 @@ export class CreateSampleThing1700000000000 implements MigrationInterface {
     await queryRunner.query(`
       CREATE TABLE sample_table (
         id bigint GENERATED ALWAYS AS IDENTITY CONSTRAINT pk_sample_table PRIMARY KEY,
-        name varchar(255) NOT NULL CONSTRAINT ck_sample_table_name CHECK (char_length(name) BETWEEN 1 AND 255)
+        name varchar(255) NOT NULL CONSTRAINT ck_sample_table_name CHECK (char_length(name) >= 1)
       )`);
   }
 

@@ -2,7 +2,7 @@ import { Check, Column, Entity, PrimaryGeneratedColumn } from 'typeorm';
 
 /** A row of the table `sample_table`. An int64 is its decimal text here; `toSampleThing` converts it to a bigint. */
 @Entity('sample_table')
-@Check('ck_sample_table_name', 'char_length(name) BETWEEN 1 AND 255')
+@Check('ck_sample_table_name', 'char_length(name) >= 1')
 export class SampleThingEntity {
   @PrimaryGeneratedColumn('identity', {
     type: 'bigint',
