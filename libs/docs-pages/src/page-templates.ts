@@ -36,11 +36,11 @@ export function swaggerUiPage(service: string): string {
     html`<main>
       <div id="reference"><p>Loading …</p></div>
       <div class="trouble" role="alert">
-        <p id="cause">This takes long. The connection may be slow, or a script of this page was blocked.</p>
-        <p>
-          Reload the page, and allow the scripts of this server. If that does not help, ask the operators of the
-          service. ${WITHOUT_SCRIPTS}
+        <p id="cause">
+          This takes long. The connection may be slow, or a script of this page was blocked: allow the scripts of this
+          server.
         </p>
+        <p>Reload the page. If that does not help, ask the operators of the service. ${WITHOUT_SCRIPTS}</p>
       </div>
       <link rel="stylesheet" href="docs/assets/swagger-ui.css" />
       <noscript><p>This page needs JavaScript. ${WITHOUT_SCRIPTS}</p></noscript>

@@ -66,10 +66,10 @@ async function openDocs(server = origin): Promise<void> {
   await page.locator('.opblock').first().waitFor();
 }
 
-async function authorize(): Promise<void> {
+async function authorize(value = API_KEY): Promise<void> {
   await page.locator('.btn.authorize').click();
   const dialog = page.locator('.modal-ux');
-  await dialog.locator('input').fill(API_KEY);
+  await dialog.locator('input').fill(value);
   await dialog.getByRole('button', { name: 'Authorize' }).click();
   await dialog.locator('.btn-done').click();
 }
@@ -193,10 +193,12 @@ describe('/docs', () => {
     expect(largest.curl).toContain(`'${origin}/v1/pets/9223372036854775807'`);
   });
 
-  test('shows header fields as they were sent', async () => {
+  test('shows header fields as they were sent, and takes a key with "Bearer" before it', async () => {
     await openDocs();
-    await authorize();
-    const { fields } = await tryOut('getPet', enterPetId('0'));
+    await authorize(`Bearer ${API_KEY} `);
+    const { status, curl, fields } = await tryOut('getPet', enterPetId('0'));
+    expect(status).toContain('404');
+    expect(curl).toContain(`'Authorization: Bearer ${API_KEY}'`);
     expect(fields).toContain('\nsunset: Thu, 05 Dec 2030 00:00:00 GMT\n');
     expect(fields).toMatch(/^link: <.*>; rel="successor-version", <.*>; rel="deprecation"; type="text\/html"$/m);
   });
@@ -254,14 +256,14 @@ describe('/docs: trouble', () => {
   test('says that Swagger UI was blocked, and what to do', async () => {
     await page.route('**/swagger-ui-bundle.js', (route) => route.abort());
     await page.goto(`${origin}/docs`);
-    await page.getByText('swagger-ui-bundle.js, was blocked').waitFor();
+    await page.getByText('swagger-ui-bundle.js was blocked').waitFor();
     expect(await page.getByText('Reload the page').isVisible()).toBe(true);
   });
 
   test('says after a while that nothing appears, even if its own script was blocked', async () => {
     await page.route('**/reference.js', (route) => route.abort());
     await page.goto(`${origin}/docs`);
-    const advice = page.getByText('Reload the page, and allow the scripts');
+    const advice = page.getByText('Reload the page.');
     expect(await advice.isVisible()).toBe(false);
     await page.evaluate('document.getAnimations().forEach((animation) => animation.finish())');
     expect(await advice.isVisible()).toBe(true);

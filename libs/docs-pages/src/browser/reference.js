@@ -22,7 +22,9 @@ function indentJson(text) {
 
 /** Sends a request, and keeps the header fields of its response as they were sent: Swagger UI would split them at commas. */
 function sendRequest(request) {
-  const { responseInterceptor } = request;
+  const { responseInterceptor, headers: sent } = request;
+  // Some readers enter the whole field instead of the key.
+  if (sent.Authorization) sent.Authorization = sent.Authorization.replace(/^Bearer\s+Bearer\s/i, 'Bearer ').trim();
   let headers = {};
   request.userFetch = async (url, options) => {
     try {
@@ -180,7 +182,8 @@ async function readDocument() {
 }
 
 try {
-  if (!SwaggerUIBundle) throw new Error('A script of this page, swagger-ui-bundle.js, was blocked or did not arrive.');
+  if (!SwaggerUIBundle)
+    throw new Error('swagger-ui-bundle.js was blocked or did not arrive: allow the scripts of this server.');
   const ui = SwaggerUIBundle({
     spec: await readDocument(),
     dom_id: '#reference',
