@@ -21,6 +21,9 @@ export function escapeHtml(text: string): string {
   return text.replace(/[&<>"']/g, (character) => `&#${character.charCodeAt(0)};`);
 }
 
+const WITHOUT_SCRIPTS = html`<a href="openapi.json">openapi.json</a> is the document itself, and
+  <a href="docs/guide">the guide</a> shows how to call the service.`;
+
 /**
  * The page with Swagger UI, at /docs. Its style sheet is behind "Loading …", which browsers therefore show before they have it.
  *
@@ -32,13 +35,15 @@ export function swaggerUiPage(service: string): string {
     'docs',
     html`<main>
       <div id="reference"><p>Loading …</p></div>
-      <link rel="stylesheet" href="docs/assets/swagger-ui.css" />
-      <noscript>
-        <p>
-          This page needs JavaScript; <a href="openapi.json">openapi.json</a> is the document itself, and
-          <a href="docs/guide">the guide</a> shows how to call the service.
+      <div class="trouble" role="alert">
+        <p id="cause">
+          This takes long. The connection may be slow, or a script of this page was blocked: allow the scripts of this
+          server.
         </p>
-      </noscript>
+        <p>Reload the page. If that does not help, ask the operators of the service. ${WITHOUT_SCRIPTS}</p>
+      </div>
+      <link rel="stylesheet" href="docs/assets/swagger-ui.css" />
+      <noscript><p>This page needs JavaScript. ${WITHOUT_SCRIPTS}</p></noscript>
     </main>`,
     html`<link rel="preload" href="openapi.json" as="fetch" crossorigin />
       <script src="docs/assets/swagger-ui-bundle.js" defer></script>

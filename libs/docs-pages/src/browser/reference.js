@@ -1,5 +1,5 @@
 // Starts Swagger UI on /docs. Its own layout is kept; the plugin below changes only what would lose data or accessibility.
-/* global addEventListener, document, fetch, location, matchMedia, MutationObserver, URL */
+/* global addEventListener, CSS, document, fetch, history, location, matchMedia, MutationObserver, URL */
 
 const { SwaggerUIBundle } = /** @type {any} */ (globalThis);
 
@@ -22,7 +22,9 @@ function indentJson(text) {
 
 /** Sends a request, and keeps the header fields of its response as they were sent: Swagger UI would split them at commas. */
 function sendRequest(request) {
-  const { responseInterceptor } = request;
+  const { responseInterceptor, headers: sent } = request;
+  // Some readers enter the whole field instead of the key.
+  if (sent.Authorization) sent.Authorization = sent.Authorization.replace(/^Bearer\s+Bearer\s/i, 'Bearer ').trim();
   let headers = {};
   request.userFetch = async (url, options) => {
     try {
@@ -39,6 +41,45 @@ function sendRequest(request) {
     return Object.assign(result, { headers });
   };
   return request;
+}
+
+/** Which operations and tags were opened (true) or closed, by their keys in Swagger UI as JSON. Entries of the history have it. */
+let shown = {};
+/** Whether the address stays as it is while operations are opened or closed. */
+let keepsAddress = false;
+
+/** Makes an entry of the browser's history when a reader opens or closes an operation or tag: `#/Pets/listPets`. */
+const followedByAddress = (show) => (thing, isShown) => {
+  show(thing, isShown);
+  const [kind, ...path] = [thing].flat();
+  const isOther = !['operations', 'operations-tag'].includes(kind) || path.length > 2;
+  if (keepsAddress || isOther) return;
+  shown = { ...shown, [JSON.stringify(thing)]: isShown };
+  history.pushState({ shown }, '', isShown ? `#/${path.map(encodeURIComponent).join('/')}` : '#/');
+};
+
+/** The parts of an address such as `#/Pets/listPets`: the tag and the operation. */
+function namedByAddress() {
+  try {
+    return location.hash.split('/').slice(1).map(decodeURIComponent);
+  } catch {
+    return [];
+  }
+}
+
+/** Opens and closes what was open at this entry of the history; at a new one, what its address names. */
+function showEntry({ layoutActions }) {
+  const [tag, operationId] = namedByAddress();
+  const named = operationId ? { [JSON.stringify(['operations', tag, operationId])]: true } : {};
+  const next = history.state?.shown ?? named;
+  keepsAddress = true;
+  for (const key of Object.keys({ ...shown, ...next })) {
+    const thing = JSON.parse(key);
+    // At first, tags are open and operations closed.
+    layoutActions.show(thing, next[key] ?? thing.length === 2);
+  }
+  keepsAddress = false;
+  shown = next;
 }
 
 const referencePlugin = ({ React }) => {
@@ -71,12 +112,13 @@ const referencePlugin = ({ React }) => {
     );
   };
 
-  /** Plain text instead of a link, because the link would be inside a button. The address still follows what is open. */
+  /** Plain text instead of a link, because the link would be inside a button. */
   const DeepLink = () => (props) => h('span', null, props.children ?? props.text);
 
   return {
     wrapComponents: { responseBody, response, DeepLink },
     statePlugins: {
+      layout: { wrapActions: { show: followedByAddress } },
       spec: {
         wrapActions: {
           updateJsonSpec: (update) => (api) => update({ ...api, servers: [{ url: thisServer(api) }] }),
@@ -86,8 +128,15 @@ const referencePlugin = ({ React }) => {
   };
 };
 
+/** Id of the element that the address names, as Swagger UI makes ids. */
+function idInAddress() {
+  const path = namedByAddress();
+  if (path.length === 0) return location.hash.slice(1);
+  return CSS.escape([path.length === 1 ? 'operations-tag' : 'operations', ...path].join('-').replaceAll(/\s/g, '_'));
+}
+
 /** Id of the element to scroll to, until Swagger UI has made it. */
-let fragment = location.hash.slice(1);
+let fragment = idInAddress();
 
 /** Names controls that Swagger UI leaves without a good name, and lets the keyboard scroll code. */
 function completeElements() {
@@ -116,16 +165,41 @@ followTheme();
 /** Opens the operations that are closed, so that they are printed. A click, because React shows its effect at once. */
 addEventListener('beforeprint', () => {
   const closed = document.querySelectorAll('.opblock-summary-control[aria-expanded=false]');
+  keepsAddress = true;
   for (const button of /** @type {NodeListOf<HTMLElement>} */ (closed)) button.click();
+  keepsAddress = false;
 });
 
-SwaggerUIBundle({
-  url: new URL('openapi.json', location.href).href,
-  dom_id: '#reference',
-  deepLinking: true,
-  displayRequestDuration: true,
-  validatorUrl: null,
-  layout: 'BaseLayout',
-  plugins: [referencePlugin],
-  requestInterceptor: sendRequest,
-});
+/** The OpenAPI document. Throws a message for people. */
+async function readDocument() {
+  const response = await fetch('openapi.json').catch(() => {
+    throw new Error('openapi.json did not arrive: the connection to the service failed.');
+  });
+  if (!response.ok) throw new Error(`openapi.json did not arrive: the response was ${response.status}.`);
+  const read = await response.json().catch(() => undefined);
+  if (!read?.openapi) throw new Error('What arrived is not openapi.json: a proxy or a login page may have sent it.');
+  return read;
+}
+
+try {
+  if (!SwaggerUIBundle)
+    throw new Error('swagger-ui-bundle.js was blocked or did not arrive: allow the scripts of this server.');
+  const ui = SwaggerUIBundle({
+    spec: await readDocument(),
+    dom_id: '#reference',
+    displayRequestDuration: true,
+    validatorUrl: null,
+    layout: 'BaseLayout',
+    plugins: [referencePlugin],
+    requestInterceptor: sendRequest,
+    onComplete: () => showEntry(ui),
+  });
+  addEventListener('popstate', () => {
+    showEntry(ui);
+    if (history.state === null) fragment = idInAddress();
+    completeElements();
+  });
+} catch (error) {
+  document.getElementById('reference')?.remove();
+  /** @type {HTMLElement} */ (document.getElementById('cause')).textContent = /** @type {Error} */ (error).message;
+}
