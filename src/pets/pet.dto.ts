@@ -16,7 +16,9 @@ import { PET_STATUSES, type PetEntity, type PetStatus } from './pet.entity.js';
 export const EXAMPLE_ID = 1;
 
 const NAME = {
-  description: "The pet's name, kept exactly as it was sent. Not only white space, and without U+0000.",
+  description:
+    "The pet's name, kept exactly as it was sent. At least one character is not white space, of which the pattern has a " +
+    'list, and none is U+0000.',
   example: 'Rex',
   minLength: 1,
   maxLength: 255,

@@ -72,7 +72,7 @@ export interface components {
              */
             id: bigint;
             /**
-             * @description The pet's name, kept exactly as it was sent. Not only white space, and without U+0000.
+             * @description The pet's name, kept exactly as it was sent. At least one character is not white space, of which the pattern has a list, and none is U+0000.
              * @example Rex
              */
             name: string;
@@ -93,7 +93,7 @@ export interface components {
         /** @description A pet to add. Members that are not listed here are ignored. */
         NewPet: {
             /**
-             * @description The pet's name, kept exactly as it was sent. Not only white space, and without U+0000.
+             * @description The pet's name, kept exactly as it was sent. At least one character is not white space, of which the pattern has a list, and none is U+0000.
              * @example Rex
              */
             name: string;
