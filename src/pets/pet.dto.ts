@@ -15,6 +15,9 @@ import { PET_STATUSES, type PetEntity, type PetStatus } from './pet.entity.js';
 /** An id for examples; the first pet of each catalogue has it. */
 export const EXAMPLE_ID = 1;
 
+/** The cursor of the pets after id 0 with the status of the example. */
+const EXAMPLE_CURSOR = 'Av0VUN0AAAAAAAAAADb3VJw';
+
 const NAME = {
   description:
     "The pet's name, kept exactly as it was sent. At least one character is not white space, of which the pattern has a " +
@@ -28,7 +31,7 @@ const CATEGORY_ID = { description: 'Identifier of the category the pet belongs t
 const STATUS = {
   enum: PET_STATUSES,
   enumName: 'PetStatus',
-  enumSchema: { description: 'Availability of a pet.' },
+  enumSchema: { description: 'Availability of a pet.', example: 'available' },
   example: 'available',
 };
 
@@ -83,6 +86,7 @@ export class ListPetsQuery {
 
   @CursorParameter(
     "Start of the page: copy it from the previous page's `Link` and keep the same `status`. Leave it out for the first page.",
+    EXAMPLE_CURSOR,
   )
   cursor?: string;
 }

@@ -74,7 +74,7 @@ interface EnumValues {
   enum: readonly string[];
   /** Name of the schema that all properties of this enumeration share, except arrays, and what that schema says of itself. */
   enumName: string;
-  enumSchema: { description: string };
+  enumSchema: { description: string; example?: string };
   /** The values that the document marks as deprecated. They are still valid. */
   deprecatedValues?: readonly string[];
 }

@@ -60,6 +60,7 @@ export interface components {
     schemas: {
         /**
          * @description Availability of a pet.
+         * @example available
          * @enum {string}
          */
         PetStatus: "available" | "pending" | "sold";
@@ -373,7 +374,10 @@ export interface operations {
                 /** @description Start of the page: copy it from the previous page's `Link` and keep the same `status`. Leave it out for the first page. */
                 cursor?: string;
             };
-            header?: never;
+            header?: {
+                /** @description The `ETag` of an earlier response, or several: the response is 304 without a body while nothing has changed (RFC 9110). */
+                "If-None-Match"?: string;
+            };
             path?: never;
             cookie?: never;
         };
@@ -513,7 +517,10 @@ export interface operations {
     getPet: {
         parameters: {
             query?: never;
-            header?: never;
+            header?: {
+                /** @description The `ETag` of an earlier response, or several: the response is 304 without a body while nothing has changed (RFC 9110). */
+                "If-None-Match"?: string;
+            };
             path: {
                 /**
                  * @description Identifier of the pet.
