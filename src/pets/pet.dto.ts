@@ -10,7 +10,7 @@ import {
   MAX_PAGE_SIZE,
   TextProperty,
 } from '#platform';
-import { PET_STATUSES, type PetEntity, type PetStatus } from './pet.entity.js';
+import { MAX_NAME_LENGTH, PET_STATUSES, type PetEntity, type PetStatus } from './pet.entity.js';
 
 /** An id for examples; the first pet of each catalogue has it. */
 export const EXAMPLE_ID = 1;
@@ -24,7 +24,7 @@ const NAME = {
     'list, and none is U+0000.',
   example: 'Rex',
   minLength: 1,
-  maxLength: 255,
+  maxLength: MAX_NAME_LENGTH,
   notBlank: true,
 };
 const CATEGORY_ID = { description: 'Identifier of the category the pet belongs to.', example: 7 };
