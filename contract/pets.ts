@@ -106,7 +106,7 @@ GET /v1/pets/‹0 ¦ -1 ¦ 9223372036854775807 ¦ -9223372036854775808› | 404 
 GET /v1/pets/‹abc ¦ 1.5 ¦ 007 ¦ +1 ¦ -0 ¦ 9223372036854775808 ¦ -9223372036854775809 ¦ (1×4000) ¦ %20 ¦ 1%00› | 404 pet_not_found | D19
 GET /v1/pets/0 [Idempotency-Key: ] | 404 pet_not_found | D42
 ## getPet: after its sunset (CLOCK=2030-12-05T00:00:00Z)
-GET /v1/pets/‹$id ¦ no-such› | 410 operation_removed This operation was removed on 2030-12-05. Use GET /pets with a status filter instead. [Deprecation: @1795132800] [Sunset: Thu, 05 Dec 2030 00:00:00 GMT] [Link: *; rel="successor-version", *] | Versioning D67
+GET /v1/pets/‹$id ¦ no-such› | 410 operation_removed This operation was removed on 2030-12-05. Use GET /pets with a status filter instead. It cannot fetch one pet by its id: store the pet that createPet returns, or look for the id in the pages of GET /pets, which ascend by id. [Deprecation: @1795132800] [Sunset: Thu, 05 Dec 2030 00:00:00 GMT] [Link: *; rel="successor-version", *] | Versioning D67
 GET /v1/pets/1 [Authorization: -] | 401 missing_api_key | D41
 `,
 );

@@ -1,2 +1,15 @@
 /** See breaking-changes.js. */
-export function breakingChanges(released: object, current: object): string[];
+export function contractChanges(released: object, current: object): { breaking: string[]; widening: string[] };
+
+/** An entry of openapi.accepted.json. */
+export interface AcceptedChanges {
+  version: string;
+  reason: string;
+  changes: string[];
+}
+
+/** See breaking-changes.js. */
+export function judgeChanges(
+  breaking: readonly string[],
+  accepted: readonly Partial<AcceptedChanges>[],
+): { refused: string[]; faults: string[] };

@@ -6,28 +6,52 @@ const ANNOTATIONS = new Set([
 ]);
 const LOWER_BOUNDS = new Set(['minimum', 'exclusiveMinimum', 'minLength', 'minItems', 'minProperties']);
 const UPPER_BOUNDS = new Set(['maximum', 'exclusiveMaximum', 'maxLength', 'maxItems', 'maxProperties']);
+/** Limits of a value: in a response, a client that does not check them goes on when they are wider. */
+const isLimit = (keyword) => LOWER_BOUNDS.has(keyword) || UPPER_BOUNDS.has(keyword) || keyword === 'pattern';
 /** Keywords for which `compareSchemas` has separate rules. */
 const STRUCTURE = new Set(['type', 'enum', 'required', 'properties', 'items']);
 const METHODS = ['get', 'put', 'post', 'delete', 'options', 'head', 'patch', 'trace'];
 
 /**
- * The changes from a released OpenAPI 3.1 document to the current one that can break clients of the released one: one line
- * each, which names the operation and the place. Empty when there are none.
+ * The changes from a released OpenAPI 3.1 document to the current one that clients of the released one may notice: one line
+ * each, which names the operation and the place.
  *
+ * `breaking`: such a client fails.
  * - Removed: a server, an operation, a parameter, a body, a media type, a response, an error code, a response header, a member.
  * - Changed: an operationId, the security of an operation, the scopes that it needs, a sunset that is earlier.
  * - Requests: a new required parameter, body or member; values that are refused (type, format, enum, bounds, pattern);
  *   another default.
- * - Responses: values that did not occur before, by the same keywords; a member or header that may be missing.
+ * - Responses: another type or format, a new value of an enumeration; a member or header that may be missing.
+ * - A keyword that the check does not know.
  *
- * A keyword that the check does not know counts as breaking when it changes.
+ * `widening`: the value of a response may be longer, larger or of another pattern. A client fails only if it checks the old
+ * limit itself, for example by the size of a column.
  */
-export function breakingChanges(released, current) {
+export function contractChanges(released, current) {
   return new Comparison(released, current).run();
 }
 
+/**
+ * Compares the breaking changes with those that a list accepts.
+ *
+ * @param accepted the entries of openapi.accepted.json
+ * @returns `refused`: breaking changes without an entry; `faults`: what is wrong with the entries, one sentence each
+ */
+export function judgeChanges(breaking, accepted) {
+  const listed = accepted.flatMap(({ changes = [] }) => changes);
+  const faults = accepted.flatMap(({ version, reason, changes = [] }, index) => [
+    ...(/^\d+\.\d+\.\d+$/.test(version)
+      ? []
+      : [`entry ${index + 1} needs the version of the release that has it, such as "2.1.0"`]),
+    ...(typeof reason === 'string' && reason.trim() !== '' ? [] : [`entry ${index + 1} needs a reason`]),
+    ...without(changes, breaking).map((change) => `no such change, so remove the line: ${change}`),
+  ]);
+  return { refused: without(breaking, listed), faults };
+}
+
 class Comparison {
-  changes = [];
+  breaking = [];
+  widening = [];
   /** Pairs of references that are being compared, because schemas may be recursive. */
   open = new Set();
 
@@ -47,7 +71,7 @@ class Comparison {
         else this.compareOperations(where, operations[method], operation);
       }
     }
-    return this.changes;
+    return { breaking: this.breaking, widening: this.widening };
   }
 
   compareOperations(where, released, current) {
@@ -157,7 +181,8 @@ class Comparison {
     if (isRequest) this.compareValues(where, 'default', before.default, after.default);
     for (const keyword of new Set([...Object.keys(before), ...Object.keys(after)])) {
       if (!isAnnotation(keyword) && !STRUCTURE.has(keyword) && !isWithin(keyword, inner[keyword], outer[keyword])) {
-        this.reportKeyword(where, keyword, before, after);
+        const list = !isRequest && isLimit(keyword) ? this.widening : this.breaking;
+        this.reportKeyword(where, keyword, before, after, list);
       }
     }
     this.compareMembers(where, before, after, direction);
@@ -191,16 +216,16 @@ class Comparison {
     return { ...this.of(document, target), ...beside };
   }
 
-  compareValues(where, what, before, after) {
-    if (!isDeepStrictEqual(before, after)) this.report(where, `${what} was ${shown(before)}, is ${shown(after)}`);
+  compareValues(where, what, before, after, list) {
+    if (!isDeepStrictEqual(before, after)) this.report(where, `${what} was ${shown(before)}, is ${shown(after)}`, list);
   }
 
-  reportKeyword(where, keyword, before, after) {
-    this.compareValues(where, keyword, before[keyword], after[keyword]);
+  reportKeyword(where, keyword, before, after, list) {
+    this.compareValues(where, keyword, before[keyword], after[keyword], list);
   }
 
-  report(where, what) {
-    this.changes.push(`${where}: ${what}`);
+  report(where, what, list = this.breaking) {
+    list.push(`${where}: ${what}`);
   }
 }
 

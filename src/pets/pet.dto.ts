@@ -10,23 +10,28 @@ import {
   MAX_PAGE_SIZE,
   TextProperty,
 } from '#platform';
-import { PET_STATUSES, type PetEntity, type PetStatus } from './pet.entity.js';
+import { MAX_NAME_LENGTH, PET_STATUSES, type PetEntity, type PetStatus } from './pet.entity.js';
 
 /** An id for examples; the first pet of each catalogue has it. */
 export const EXAMPLE_ID = 1;
 
+/** The cursor of the pets after id 0 with the status of the example. */
+const EXAMPLE_CURSOR = 'Av0VUN0AAAAAAAAAADb3VJw';
+
 const NAME = {
-  description: "The pet's name, kept exactly as it was sent. Not only white space, and without U+0000.",
+  description:
+    "The pet's name, kept exactly as it was sent. At least one character is not white space, of which the pattern has a " +
+    'list, and none is U+0000.',
   example: 'Rex',
   minLength: 1,
-  maxLength: 255,
+  maxLength: MAX_NAME_LENGTH,
   notBlank: true,
 };
 const CATEGORY_ID = { description: 'Identifier of the category the pet belongs to.', example: 7 };
 const STATUS = {
   enum: PET_STATUSES,
   enumName: 'PetStatus',
-  enumSchema: { description: 'Availability of a pet.' },
+  enumSchema: { description: 'Availability of a pet.', example: 'available' },
   example: 'available',
 };
 
@@ -81,6 +86,7 @@ export class ListPetsQuery {
 
   @CursorParameter(
     "Start of the page: copy it from the previous page's `Link` and keep the same `status`. Leave it out for the first page.",
+    EXAMPLE_CURSOR,
   )
   cursor?: string;
 }

@@ -44,7 +44,9 @@ export class PetsController {
     since: '2026-11-20T00:00:00Z',
     sunset: '2030-12-05T00:00:00Z',
     successor: '/pets',
-    replacement: 'Use GET /pets with a status filter instead.',
+    replacement:
+      'Use GET /pets with a status filter instead. It cannot fetch one pet by its id: store the pet that createPet returns, ' +
+      'or look for the id in the pages of GET /pets, which ascend by id.',
   })
   @ApiOperation({ summary: 'Get a pet', description: 'One pet by its identifier.' })
   @ApiOkResponse({ type: Pet, description: 'The pet.' })

@@ -1,6 +1,7 @@
 import { Ajv2020, type ValidateFunction } from 'ajv/dist/2020.js';
 import addFormatsModule from 'ajv-formats';
 import fc from 'fast-check';
+import { MAX_NAME_LENGTH } from '../../src/pets/pet.entity.js';
 import { createTestApp, type TestApp } from '../support/app.js';
 import type { HttpAnswer } from '../support/http-client.js';
 
@@ -117,7 +118,7 @@ const name: fc.Arbitrary<Value> = fc.oneof(
     arbitrary: fc.tuple(text, fc.boolean()).map(([value, isEscaped]) => {
       const length = Array.from(value).length;
       const isStorable = !value.includes('\0') && Buffer.from(value).toString() === value;
-      const isName = length >= 1 && length <= 255 && value.trim() !== '' && isStorable;
+      const isName = length >= 1 && length <= MAX_NAME_LENGTH && value.trim() !== '' && isStorable;
       return { text: spellString(value, isEscaped), ...(isName && { canonical: JSON.stringify(value) }) };
     }),
   },

@@ -69,7 +69,8 @@ function operationOf(openApi: OpenApi, name: string): Operation {
 
 /** The target of a reference; any other value is returned unchanged. */
 function resolve<T extends Described>(openApi: OpenApi, value: T): T {
-  const steps = value.$ref?.split('/').slice(1) ?? [];
+  if (value.$ref === undefined) return value;
+  const steps = value.$ref.split('/').slice(1);
   return steps.reduce<unknown>((node, step) => (node as Record<string, unknown> | undefined)?.[step], openApi) as T;
 }
 
@@ -254,6 +255,19 @@ describe('requests and responses', () => {
       const id = paths['/pets/{petId}']?.['get']?.parameters?.[0]?.example;
       const found = await extended.client.get(`/v1/pets/${String(id)}`);
       expect([found.status, found.json]).toEqual([200, exampleOf('Pet')]);
+      // All optional parameters together, as Postman sends them after an import of the document.
+      const { parameters = [] } = paths['/pets']?.['get'] as Operation;
+      const examples = parameters.map(({ name, in: location, schema }) => {
+        const described = resolve({ components } as OpenApi, schema as Described);
+        return { location, name, value: String((described.examples as unknown[])[0]) };
+      });
+      const query = examples
+        .filter(({ location }) => location === 'query')
+        .map(({ name, value }) => `${name}=${value}`);
+      const fields = examples.filter(({ location }) => location === 'header').map(({ name, value }) => [name, value]);
+      const headers = Object.fromEntries(fields) as Record<string, string>;
+      const listed = await extended.client.get(`/v1/pets?${query.join('&')}`, { headers });
+      expect([examples.length, listed.status, listed.json]).toEqual([4, 200, [exampleOf('Pet')]]);
     } finally {
       await extended.close();
     }

@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { createTestApp, type TestApp } from '../support/app.js';
 
-/* The Postman collection of `npm run postman`, run by Newman against the service. */
+/* What docs/clients.md says of Postman, run by Newman against the service. */
 
 import.meta.jest.setTimeout(120_000);
 
@@ -18,29 +18,54 @@ interface Run {
 
 let app: TestApp;
 let directory: string;
-beforeAll(async () => {
+beforeEach(async () => {
   directory = mkdtempSync(join(tmpdir(), 'petstore-postman-'));
   app = await createTestApp();
 });
-afterAll(async () => {
+afterEach(async () => {
   await app.close();
   rmSync(directory, { recursive: true });
 });
 
-test('every request of the collection succeeds without changes', async () => {
-  const [collection, report] = [join(directory, 'collection.json'), join(directory, 'report.json')];
-  writeFileSync(collection, execFileSync(process.execPath, [join(TOOLS, 'postman.js')]));
-  // Newman ends with an error when an assertion fails.
+/** Sends the requests of a collection in their order. Newman ends with an error when an assertion fails. */
+async function send(collection: string, ...variables: string[]): Promise<Run> {
+  const [file, report] = [join(directory, 'collection.json'), join(directory, 'report.json')];
+  writeFileSync(file, collection);
   await promisify(execFile)(process.execPath, [
-    ...[join(TOOLS, 'node_modules/newman/bin/newman.js'), 'run', collection],
-    ...['--env-var', `baseUrl=${app.origin}/v1`, '--env-var', `bearerToken=${app.apiKey}`],
+    ...[join(TOOLS, 'node_modules/newman/bin/newman.js'), 'run', file],
+    ...[`bearerToken=${app.apiKey}`, ...variables].flatMap((variable) => ['--env-var', variable]),
     ...['--reporters', 'json', '--reporter-json-export', report],
   ]);
-  const { stats, executions } = (JSON.parse(readFileSync(report, 'utf8')) as { run: Run }).run;
-  expect(executions.map(({ item, response }) => [item.name, response?.code])).toEqual([
-    ['List pets', 200],
-    ['Add a pet', 201],
-    ['Get a pet', 200],
-  ]);
-  expect(stats.assertions).toMatchObject({ total: 6, failed: 0 });
+  return (JSON.parse(readFileSync(report, 'utf8')) as { run: Run }).run;
+}
+
+const responsesOf = ({ executions }: Run): unknown[] =>
+  executions.map(({ item, response }) => [item.name, response?.code]);
+
+const SUCCESSES = [
+  ['List pets', 200],
+  ['Add a pet', 201],
+  ['Get a pet', 200],
+];
+
+test('every request of the collection that the service offers succeeds, and has passed its tests', async () => {
+  const { text } = await app.client.get('/docs/postman.json', { apiKey: null });
+  const run = await send(text, `baseUrl=${app.origin}/v1`);
+  expect(responsesOf(run)).toEqual(SUCCESSES);
+  expect(run.stats.assertions).toMatchObject({ total: 6, failed: 0 });
+});
+
+test('every request of openapi.json succeeds with its examples, all optional parameters included', async () => {
+  // Postman imports documents by this package; its options are those of the import's settings.
+  const program = `
+    import converter from 'openapi-to-postmanv2';
+    import { readFileSync } from 'node:fs';
+    const data = readFileSync(process.argv[1], 'utf8');
+    const options = { parametersResolution: 'Example', requestNameSource: 'Fallback' };
+    converter.convertV2({ type: 'string', data }, options, (_, { output }) => console.log(JSON.stringify(output[0].data)));`;
+  const document = join(directory, 'openapi.json');
+  writeFileSync(document, (await app.client.get('/openapi.json', { apiKey: null })).text);
+  const module = ['--input-type=module', '--eval', program, document];
+  const collection = execFileSync(process.execPath, module, { cwd: TOOLS, encoding: 'utf8' });
+  expect(responsesOf(await send(collection, `baseUrl=${app.origin}/v1`))).toEqual(SUCCESSES);
 });

@@ -1,18 +1,18 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { breakingChanges } from '../../scripts/breaking-changes.js';
+import { contractChanges, judgeChanges } from '../../scripts/breaking-changes.js';
 
 /** An OpenAPI document, or a part of it, as JSON.parse returns it. */
 type Node = any;
 
-const released = (): object =>
-  JSON.parse(readFileSync(join(import.meta.dirname, '../../openapi.json'), 'utf8')) as object;
+const read = (name: string): string => readFileSync(join(import.meta.dirname, '../..', name), 'utf8');
+const released = (): object => JSON.parse(read('openapi.json')) as object;
 
-/** The breaking changes that are found after an edit of the document. */
-function changesOf(edit: (document: Node, schemas: Node) => unknown): string[] {
+/** The changes that are found after an edit of the document. */
+function changesOf(edit: (document: Node, schemas: Node) => unknown): ReturnType<typeof contractChanges> {
   const current: Node = released();
   edit(current, current.components.schemas);
-  return breakingChanges(released(), current as object);
+  return contractChanges(released(), current as object);
 }
 
 function add(list: Node, item: unknown): void {
@@ -60,7 +60,11 @@ describe('breaks clients:', () => {
       ({ components }) => (components.securitySchemes.bearerAuth.scheme = 'basic'),
       'GET /pets: scheme of the security scheme bearerAuth was "bearer", is "basic"',
     ],
-    ['a parameter removed', (api) => removeLast(list(api).parameters), 'GET /pets, query parameter cursor: removed'],
+    [
+      'a parameter removed',
+      (api) => removeLast(list(api).parameters),
+      'GET /pets, header parameter If-None-Match: removed',
+    ],
     [
       'a parameter required',
       (api) => (limit(api).required = true),
@@ -139,8 +143,63 @@ describe('breaks clients:', () => {
       'POST /pets, response 201: not was none, is {"required":["owner"]}',
     ],
   ])('%s', (_name, edit, change) => {
-    expect(changesOf(edit)).toContain(change);
+    expect(changesOf(edit).breaking).toContain(change);
   });
+});
+
+const LONGER = `maxLength was ${(released() as Node).components.schemas.Pet.properties.name.maxLength}, is 10000`;
+
+describe('widens responses:', () => {
+  test.each<[string, (document: Node, schemas: Node) => unknown, string[]]>([
+    [
+      'a longer text',
+      (_, { Pet }) => (Pet.properties.name.maxLength = 10_000),
+      [
+        `GET /pets, response 200, items, member name: ${LONGER}`,
+        `POST /pets, response 201, member name: ${LONGER}`,
+        `GET /pets/{petId}, response 200, member name: ${LONGER}`,
+      ],
+    ],
+    ['more items', (_, { Pets }) => (Pets.maxItems = 200), ['GET /pets, response 200: maxItems was 100, is 200']],
+    ['no limit', (_, { Pets }) => delete Pets.maxItems, ['GET /pets, response 200: maxItems was 100, is none']],
+    [
+      'another pattern',
+      ({ components }) => (components.headers.Deprecation.schema.pattern = '^@'),
+      [200, 304, 404, 410].map(
+        (status) => `GET /pets/{petId}, response ${status}, header Deprecation: pattern was "^@-?[0-9]+$", is "^@"`,
+      ),
+    ],
+  ])('%s', (_name, edit, widening) => {
+    expect(changesOf(edit)).toEqual({ breaking: [], widening });
+  });
+});
+
+describe('openapi.accepted.json', () => {
+  const entry = { version: '2.1.0', reason: 'Nobody calls it any more.', changes: ['POST /pets: removed'] };
+  const breaking = ['POST /pets: removed', 'GET /pets: removed'];
+
+  test('accepts exactly the changes that it lists', () => {
+    expect(judgeChanges(breaking, [entry])).toEqual({ refused: ['GET /pets: removed'], faults: [] });
+  });
+
+  test.each<[string, object, string]>([
+    ['a version', { version: 'next' }, 'entry 1 needs the version of the release that has it, such as "2.1.0"'],
+    ['a reason', { reason: ' ' }, 'entry 1 needs a reason'],
+    [
+      'a change that exists',
+      { changes: ['PUT /pets: removed'] },
+      'no such change, so remove the line: PUT /pets: removed',
+    ],
+  ])('needs %s', (_name, part, fault) => {
+    expect(judgeChanges(breaking, [{ ...entry, ...part }]).faults).toEqual([fault]);
+  });
+});
+
+test('CHANGELOG.md tells clients of a document that differs from the released one', () => {
+  if (read('openapi.json') === read('openapi.released.json')) return;
+  const [, unreleased = ''] = /^## Unreleased\n(.*?)(?=^## |(?![^]))/ms.exec(read('CHANGELOG.md')) ?? [];
+  // The heading of clients, with an entry.
+  expect(unreleased).toMatch(/^### Clients\n\n- /m);
 });
 
 describe('breaks no client:', () => {
@@ -183,6 +242,6 @@ describe('breaks no client:', () => {
       },
     ],
   ])('%s', (_name, edit) => {
-    expect(changesOf(edit)).toEqual([]);
+    expect(changesOf(edit)).toEqual({ breaking: [], widening: [] });
   });
 });

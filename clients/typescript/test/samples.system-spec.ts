@@ -1,3 +1,4 @@
+import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { createTestApp, type TestApp } from '../../../test/support/app.js';
 import { blocksOf, manifestOf, ROOT, Workshop } from './samples.js';
@@ -175,5 +176,21 @@ describe('docs/guide.md', () => {
     expect(identifiers).toContain('"categoryId":9223372036854775807');
     expect(caching).toBe('304\n');
     expect(others).toEqual([]);
+  });
+});
+
+describe('openapi.json', () => {
+  test('its pattern of a name means the same in Python', async () => {
+    const { components } = JSON.parse(await readFile(join(ROOT, 'openapi.json'), 'utf8')) as {
+      components: { schemas: { NewPet: { properties: { name: { pattern: string } } } } };
+    };
+    const { pattern } = components.schemas.NewPet.properties.name;
+    const program = `
+import re, sys
+codes = [code for code in range(0x10000) if not 0xD800 <= code <= 0xDFFF]
+print(*[code for code in codes if not re.search(sys.argv[1], chr(code))])`;
+    const refused = (await workshop.run('python3', '-c', program, pattern)).trim().split(' ').map(Number);
+    const codes = Array.from({ length: 0x10000 }, (_, code) => code).filter((code) => code < 0xd800 || code > 0xdfff);
+    expect(refused).toEqual(codes.filter((code) => code === 0 || !/\S/.test(String.fromCharCode(code))));
   });
 });

@@ -13,6 +13,7 @@ import { OpenApiDocument } from '#openapi';
 import { Public } from '#operations';
 import { Application, Config } from '#settings';
 import { renderGuide } from './guide.js';
+import { postmanCollection } from './postman.js';
 import { deprecationsPage, type Guide, guidePage, swaggerUiPage } from './page-templates.js';
 
 const PAGE_HEADERS: Record<string, string> = {
@@ -51,6 +52,7 @@ const ASSETS = new Map(FILES.map((path) => [basename(path), readFileSync(path)])
 @Controller({ version: VERSION_NEUTRAL })
 export class DocsPagesController {
   private guide: Guide | undefined;
+  private collection: string | undefined;
 
   constructor(
     private readonly document: OpenApiDocument,
@@ -82,6 +84,12 @@ export class DocsPagesController {
   showGuide(@Res({ passthrough: true }) response: Response): Promise<Buffer> {
     this.guide ??= renderGuide(this.application.readGuide(), this.config.publicBaseUrl);
     return revalidated(response, guidePage(this.application.info.title, this.guide));
+  }
+
+  @Get('docs/postman.json')
+  readPostmanCollection(@Res({ passthrough: true }) response: Response): Promise<Buffer> {
+    this.collection ??= postmanCollection(this.document.json, this.config.publicBaseUrl);
+    return revalidated(response, this.collection, { 'Content-Type': 'application/json' });
   }
 
   @Get('docs/deprecations')

@@ -40,11 +40,12 @@ export function LimitParameter(description: string): PropertyDecorator {
  * The query parameter `cursor`.
  *
  * @example `@CursorParameter('Start of the page: copy it from the previous Link.') cursor?: string;`
+ * @param example a cursor that the list accepts together with the examples of its filters, for programs that send all of them
  */
-export function CursorParameter(description: string): PropertyDecorator {
+export function CursorParameter(description: string, example?: string): PropertyDecorator {
   const form = { pattern: CURSOR_PATTERN, maxLength: MAX_CURSOR_LENGTH };
   // Any text that is no cursor gets `invalid_cursor`.
-  return OpaqueParameter({ description, required: false, anyText: true, ...form });
+  return OpaqueParameter({ description, example, required: false, anyText: true, ...form });
 }
 
 const ARRAY_SCHEMA = 'platform:array-schema';

@@ -139,3 +139,21 @@ test('a default is in the document, and a missing member gets the initial value 
     required: false,
   });
 });
+
+test('the pattern of a text that is not blank accepts the characters that the rule accepts', async () => {
+  const { pattern } = Reflect.getMetadata('swagger/apiModelProperties', Everything.prototype, 'note') as {
+    pattern: string;
+  };
+  const different: string[] = [];
+  for (let code = 0; code <= 0xffff; code++) {
+    // Half a surrogate pair is no character.
+    if (code >= 0xd800 && code <= 0xdfff) continue;
+    for (const note of [String.fromCharCode(code), ` ${String.fromCharCode(code)}\n`]) {
+      const isAccepted = typeof (await read(Everything, { note })) === 'object';
+      for (const flags of ['', 'u']) {
+        if (new RegExp(pattern, flags).test(note) !== isAccepted) different.push(code.toString(16));
+      }
+    }
+  }
+  expect(different).toEqual([]);
+});

@@ -25,10 +25,12 @@ import { checkedProperty, type Described, OF_ITEM, type Rule } from './input-cla
 
 /*
  * Patterns for the document. They do not exclude unpaired surrogates: engines that match UTF-16 code units would then
- * refuse every emoji, which consists of two.
+ * refuse every emoji, which consists of two. White space is listed, because `\s` means other characters in other languages;
+ * it is the `\s` of JavaScript, by which the rule judges. Four capital digits, because kin-openapi converts only these for Go.
  */
 const WITHOUT_NULL = '^[^\\x00]*$';
-const NOT_BLANK = '^[^\\x00]*[^\\s\\x00][^\\x00]*$';
+const WHITE_SPACE = '\\u0009-\\u000D\\u0020\\u00A0\\u1680\\u2000-\\u200A\\u2028\\u2029\\u202F\\u205F\\u3000\\uFEFF';
+const NOT_BLANK = `^[^\\u0000]*[^\\u0000${WHITE_SPACE}][^\\u0000]*$`;
 
 const NOT_QUOTED = ', sent as a JSON number, not a string';
 
@@ -72,7 +74,7 @@ interface EnumValues {
   enum: readonly string[];
   /** Name of the schema that all properties of this enumeration share, except arrays, and what that schema says of itself. */
   enumName: string;
-  enumSchema: { description: string };
+  enumSchema: { description: string; example?: string };
   /** The values that the document marks as deprecated. They are still valid. */
   deprecatedValues?: readonly string[];
 }

@@ -28,6 +28,14 @@ const IDEMPOTENCY_KEY_PARAMETER: ParameterObject = {
   },
 };
 
+const IF_NONE_MATCH_PARAMETER: ParameterObject = {
+  name: 'If-None-Match',
+  in: 'header',
+  description:
+    'The `ETag` of an earlier response, or several: the response is 304 without a body while nothing has changed (RFC 9110).',
+  schema: { type: 'string', maxLength: 4096, pattern: '^[ -~]*$', example: 'W/"p2mYq0cT8mW3Zt7cU5Hn6y1b2aE"' },
+};
+
 /** Adds the platform's behaviour to an operation that @nestjs/swagger has found. JSON leaves its undefined members out. */
 export function describeOperation(method: string, found: OperationObject, traits: Traits): OperationObject {
   const { scopes, deprecation, stability } = traits;
@@ -42,7 +50,17 @@ export function describeOperation(method: string, found: OperationObject, traits
     security,
     ...others
   } = found;
-  const parameters = [...(declared as ParameterObject[]), ...(traits.isIdempotent ? [IDEMPOTENCY_KEY_PARAMETER] : [])];
+  const described = Object.entries(responses).map(([status, response]): [string, ResponseObject] => [
+    status,
+    describeContent(response as ResponseObject),
+  ]);
+  const allResponses = describeResponses(method, { ...found, responses: Object.fromEntries(described) }, traits);
+  const own = declared as ParameterObject[];
+  const ofPlatform = [
+    ...(traits.isIdempotent ? [IDEMPOTENCY_KEY_PARAMETER] : []),
+    ...(304 in allResponses ? [IF_NONE_MATCH_PARAMETER] : []),
+  ].filter(({ name }) => !own.some((one) => one.in === 'header' && one.name.toLowerCase() === name.toLowerCase()));
+  const parameters = [...own, ...ofPlatform];
   const sunset = deprecation && isoDate(deprecation.sunset);
   const paragraphs = [
     description,
@@ -51,10 +69,6 @@ export function describeOperation(method: string, found: OperationObject, traits
       `**Deprecated** since ${isoDate(deprecation.since)}, to be removed on ${sunset}. ${deprecation.replacement}`,
     stability && `This operation is ${stability}: its contract may still change.`,
   ].filter(Boolean);
-  const described = Object.entries(responses).map(([status, response]): [string, ResponseObject] => [
-    status,
-    describeContent(response as ResponseObject),
-  ]);
   return {
     ...others,
     operationId,
@@ -67,7 +81,7 @@ export function describeOperation(method: string, found: OperationObject, traits
     ...(stability && { 'x-stability': stability, 'x-stability-level': STABILITY_LEVELS[stability] }),
     parameters: parameters.length > 0 ? parameters.map(describeParameter) : undefined,
     requestBody: requestBody && describeContent(requestBody as RequestBodyObject),
-    responses: describeResponses(method, { ...found, responses: Object.fromEntries(described) }, traits),
+    responses: allResponses,
   };
 }
 

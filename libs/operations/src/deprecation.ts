@@ -27,7 +27,7 @@ export interface Deprecation {
   readonly sunset: Date;
   /** The path below the version segment to call instead, such as `/orders`. */
   readonly successor: string;
-  /** One sentence for the documents that says what clients should call instead. */
+  /** What clients should do instead, in one to three sentences: for the document, the page of deprecations and the 410. */
   readonly replacement: string;
 }
 

@@ -43,7 +43,7 @@ export interface paths {
          *
          *     Needs the scope `pets:read`.
          *
-         *     **Deprecated** since 2026-11-20, to be removed on 2030-12-05. Use GET /pets with a status filter instead.
+         *     **Deprecated** since 2026-11-20, to be removed on 2030-12-05. Use GET /pets with a status filter instead. It cannot fetch one pet by its id: store the pet that createPet returns, or look for the id in the pages of GET /pets, which ascend by id.
          */
         get: operations["getPet"];
         put?: never;
@@ -60,6 +60,7 @@ export interface components {
     schemas: {
         /**
          * @description Availability of a pet.
+         * @example available
          * @enum {string}
          */
         PetStatus: "available" | "pending" | "sold";
@@ -72,7 +73,7 @@ export interface components {
              */
             id: bigint;
             /**
-             * @description The pet's name, kept exactly as it was sent. Not only white space, and without U+0000.
+             * @description The pet's name, kept exactly as it was sent. At least one character is not white space, of which the pattern has a list, and none is U+0000.
              * @example Rex
              */
             name: string;
@@ -93,7 +94,7 @@ export interface components {
         /** @description A pet to add. Members that are not listed here are ignored. */
         NewPet: {
             /**
-             * @description The pet's name, kept exactly as it was sent. Not only white space, and without U+0000.
+             * @description The pet's name, kept exactly as it was sent. At least one character is not white space, of which the pattern has a list, and none is U+0000.
              * @example Rex
              */
             name: string;
@@ -373,7 +374,10 @@ export interface operations {
                 /** @description Start of the page: copy it from the previous page's `Link` and keep the same `status`. Leave it out for the first page. */
                 cursor?: string;
             };
-            header?: never;
+            header?: {
+                /** @description The `ETag` of an earlier response, or several: the response is 304 without a body while nothing has changed (RFC 9110). */
+                "If-None-Match"?: string;
+            };
             path?: never;
             cookie?: never;
         };
@@ -513,7 +517,10 @@ export interface operations {
     getPet: {
         parameters: {
             query?: never;
-            header?: never;
+            header?: {
+                /** @description The `ETag` of an earlier response, or several: the response is 304 without a body while nothing has changed (RFC 9110). */
+                "If-None-Match"?: string;
+            };
             path: {
                 /**
                  * @description Identifier of the pet.

@@ -1,12 +1,14 @@
 // Starts Swagger UI on /docs. Its own layout is kept; the plugin below changes only what would lose data or accessibility.
-/* global addEventListener, CSS, document, fetch, history, location, matchMedia, MutationObserver, URL */
+/* global addEventListener, Blob, CSS, document, fetch, history, location, matchMedia, MutationObserver, URL */
 
 const { SwaggerUIBundle } = /** @type {any} */ (globalThis);
 
+/** Resolves the path of a server, such as `/v1`, at the address in the browser, which may have a path before it. */
+const serverAt = (path) => new URL(`.${path}`, location.href).href.replace(/\/$/, '');
+
 /** Where the page sends its requests: the server that shows it, under the address in the browser. */
 function thisServer({ servers }) {
-  const isVersioned = servers[0].url.endsWith('/v1');
-  return new URL(isVersioned ? 'v1' : '.', location.href).href.replace(/\/$/, '');
+  return serverAt(servers[0].url.endsWith('/v1') ? '/v1' : '/');
 }
 
 /** Indents JSON without rounding its numbers. Browsers without `JSON.rawJSON` show the text as it was sent. */
@@ -169,6 +171,32 @@ addEventListener('beforeprint', () => {
   for (const button of /** @type {NodeListOf<HTMLElement>} */ (closed)) button.click();
   keepsAddress = false;
 });
+
+/** The file of a download, which must name this server: programs do not know where a file comes from. */
+function withServer(name, text) {
+  if (name === 'openapi.json') return text.replaceAll(/"url": "(\/[^"]*)"/g, (_, path) => `"url": "${serverAt(path)}"`);
+  const collection = JSON.parse(text);
+  for (const variable of collection.variable) {
+    if (variable.key === 'baseUrl') variable.value = serverAt('/v1');
+    if (variable.key === 'rootUrl') variable.value = serverAt('/');
+  }
+  return JSON.stringify(collection, null, 2);
+}
+
+for (const link of /** @type {NodeListOf<HTMLAnchorElement>} */ (document.querySelectorAll('.downloads a'))) {
+  link.addEventListener('click', async (event) => {
+    // The click below, or one that saves the file as it is.
+    if (link.href.startsWith('blob:')) return;
+    event.preventDefault();
+    const address = link.href;
+    const response = await fetch(address).catch(() => undefined);
+    if (!response?.ok) return location.assign(address);
+    link.href = URL.createObjectURL(new Blob([withServer(link.download, await response.text())]));
+    link.click();
+    URL.revokeObjectURL(link.href);
+    link.href = address;
+  });
+}
 
 /** The OpenAPI document. Throws a message for people. */
 async function readDocument() {
