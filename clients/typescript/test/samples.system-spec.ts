@@ -58,6 +58,7 @@ describe('the package', () => {
       'Nothing has changed.',
       expect.stringMatching(/^validation_failed 400 name must be .* [0-9a-f]{32}-1$/),
       'true',
+      '{"id":1,"name":"Rex","categoryId":9007199254740993,"status":"available"} true',
       '20',
       'getPet ends on 2030-12-05T00:00:00.000Z',
       'Rex',
