@@ -204,8 +204,7 @@ export class PetStoreClient {
   getPet(petId: bigint, options: CallOptions & Conditional): Promise<FetchedPet | NotModified>;
   async getPet(petId: bigint, options: CallOptions & Partial<Conditional> = {}): Promise<FetchedPet | NotModified> {
     requireBigint('petId', petId);
-    const members = readMembers<ReadOptions>('options', options, READ_OPTIONS);
-    const { status, headers, body } = await this.get('getPet', new URL(`pets/${petId}`, this.baseUrl), isPet, members);
+    const { status, headers, body } = await this.get('getPet', new URL(`pets/${petId}`, this.baseUrl), isPet, options);
     const etag = headers.get('etag') ?? undefined;
     if (status === 304) return { notModified: true, etag };
     return { notModified: false, pet: body as Pet, etag };
@@ -215,8 +214,9 @@ export class PetStoreClient {
     operation: OperationId,
     url: URL,
     isBody: (body: unknown) => boolean,
-    { ifNoneMatch, signal }: ReadOptions,
+    options: ReadOptions,
   ): Promise<Answer> {
+    const { ifNoneMatch, signal } = readMembers<ReadOptions>('options', options, READ_OPTIONS);
     const isConditional = ifNoneMatch !== undefined;
     return this.transport.send({
       operation,
