@@ -177,6 +177,19 @@ test('a connection that breaks once is no matter of CORS', async () => {
   await page.unrouteAll();
 });
 
+test('connections that break after a response are no matter of CORS', async () => {
+  let whole = 1;
+  await page.route('**/v1/pets', (route) => (whole-- > 0 ? route.fallback() : route.abort('connectionreset')));
+  const code = await inPage(
+    `
+    await client.listPetsPage();
+    return (await client.listPetsPage().catch((error) => error)).code;`,
+    'maxAttempts: 2',
+  );
+  await page.unrouteAll();
+  expect(code).toBe('network_error');
+});
+
 test('an AbortSignal ends a call with the code aborted', async () => {
   const before = app.log.requests.length;
   const code = await inPage(`
