@@ -18,6 +18,7 @@ COPY docs/guide.md docs/operating.md docs/
 COPY migrations migrations
 COPY src src
 COPY libs libs
+COPY clients clients
 RUN npm run build && mkdir data
 # Optional and peer packages that production needs are dependencies of package.json, too.
 RUN npm prune --omit=dev --omit=optional --omit=peer --ignore-scripts

@@ -6,10 +6,14 @@ import { join } from 'node:path';
 const root = join(import.meta.dirname, '..');
 const BUILT = join(root, 'dist/src/main.js');
 const PAGES = join(root, 'dist/docs/guide.md');
+const CLIENT = join(root, 'dist/client.tgz');
 const SOURCES = [
   'src',
   'libs',
   'docs',
+  'clients/typescript/src',
+  'clients/typescript/README.md',
+  'clients/typescript/package.json',
   'migrations',
   'package.json',
   'nest-cli.json',
@@ -25,7 +29,7 @@ function newest(path) {
 }
 
 const hasCompiler = existsSync(join(root, 'node_modules/@nestjs/cli'));
-const isBuilt = existsSync(BUILT) && existsSync(PAGES);
+const isBuilt = [BUILT, PAGES, CLIENT].every(existsSync);
 const isCurrent = isBuilt && statSync(BUILT).mtimeMs >= Math.max(...SOURCES.map((name) => newest(join(root, name))));
 
 if (!isBuilt && !hasCompiler) {

@@ -35,6 +35,7 @@ async function compile(copy) {
     const source = join(copy.path, assets);
     if (existsSync(source)) cpSync(source, join(copy.path, 'dist', assets), { recursive: true });
   }
+  cpSync(join(root, 'dist/client.tgz'), join(copy.path, 'dist/client.tgz'));
 }
 
 /** Makes the keys that rows of the contract need. Returns the runner's options. */

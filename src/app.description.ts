@@ -29,6 +29,9 @@ const PACKAGE = ['../package.json', '../../package.json']
   .map((path) => new URL(path, import.meta.url))
   .find(existsSync);
 
+/** The build packs it beside itself. */
+const CLIENT = ['../client.tgz', '../dist/client.tgz'].map((path) => new URL(path, import.meta.url)).find(existsSync);
+
 /** The Pet Store Service: its names and texts, and the parts that it uses. Loads no framework. */
 export const PET_STORE = defineService({
   product: { name: 'petstore', command: 'npm run petstore --', apiKeyPrefix: 'pets_' },
@@ -52,6 +55,7 @@ export const PET_STORE = defineService({
     NextPage: '<https://petstore.example/v1/pets?limit=20&cursor=AgAAAAAAAAAAAAAAFHXyJ7Q>; rel="next"',
   },
   readGuide: () => readFileSync(new URL('../docs/guide.md', import.meta.url), 'utf8'),
+  readClient: CLIENT && (() => readFileSync(CLIENT)),
   release: (JSON.parse(readFileSync(PACKAGE as URL, 'utf8')) as { version: string }).version,
   defaultScopes: ['pets:read', 'pets:write'],
   migrations: [new URL('../migrations/', import.meta.url)],

@@ -332,7 +332,21 @@ describe('the pages', () => {
     const anchors = [...text.matchAll(/<li><a href="#([\w-]+)">/g)].map(([, anchor]) => anchor);
     expect(anchors).toContain('deprecation');
     for (const anchor of anchors) expect(text).toContain(`<h2 id="${anchor}">`);
-    expect(text).not.toMatch(/\.md"|localhost:3000\/docs|npm run/);
+    expect(text).not.toMatch(/\.md"|="[^"]*localhost:3000\/docs|npm run/);
+  });
+
+  test('/docs/client.tgz is the package that the build has made', async () => {
+    const served = await (await fetch(`${app.origin}/docs/client.tgz`)).arrayBuffer();
+    expect(Buffer.from(served).equals(readFileSync(join(import.meta.dirname, '../../dist/client.tgz')))).toBe(true);
+  });
+
+  test('a service without a client has nothing there, and its guide does not name the address', async () => {
+    const other = await createTestApp({ document: { readClient: undefined } });
+    const { status, json } = await other.client.get('/docs/client.tgz');
+    const guide = await other.client.get('/docs/guide');
+    await other.close();
+    expect([status, json.code, guide.status]).toEqual([404, 'route_not_found', 200]);
+    expect(guide.text).not.toContain('client.tgz');
   });
 });
 

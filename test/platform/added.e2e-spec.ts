@@ -183,7 +183,8 @@ const ADDED = {
     title: 'Ship Service',
     version: '7.8.9',
     tags: [{ name: 'Docks', description: 'Nothing yet.' }],
-    readGuide: () => '# All about ships',
+    readGuide: () => '# All about ships\n\n`npm install http://localhost:3000/docs/client.tgz`',
+    readClient: () => Buffer.from('the client of ships'),
   },
   defaultScopes: ['pets:read', 'ships:read'],
   typeorm: {
@@ -214,6 +215,12 @@ describe('a project', () => {
     const applied = (await app.sql('SELECT name FROM schema_migration ORDER BY id')).flat();
     expect(applied.slice(-2)).toEqual(['CreateShips1795500000000', 'FillShips1795500000001']);
     expect((await app.client.get('/health/ready')).status).toBe(200);
+  });
+
+  test('its client is at /docs/client.tgz, and the guide has its address', async () => {
+    expect((await app.client.get('/docs/client.tgz')).text).toBe('the client of ships');
+    const address = `${app.config.publicBaseUrl.replace(/\/v1$/, '')}/docs/client.tgz`;
+    expect((await app.client.get('/docs/guide')).text).toContain(`npm install ${address}<`);
   });
 
   test('its title, version, tags and guide are in the document and on the pages', async () => {

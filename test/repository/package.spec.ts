@@ -73,6 +73,8 @@ test('npm run package makes peer dependencies of the frameworks, which this repo
   // It holds no source maps, so no file may name one.
   const named = `tar -xzOf ${directory}/*.tgz | grep -c '^//# sourceMappingURL'`;
   expect(spawnSync('sh', ['-c', named], { encoding: 'utf8' }).stdout).toBe('0\n');
+  const client = `tar -tzf ${directory}/*.tgz package/dist/client.tgz`;
+  expect(spawnSync('sh', ['-c', client], { encoding: 'utf8' }).stdout).toBe('package/dist/client.tgz\n');
   await rm(directory, { recursive: true });
 });
 

@@ -128,7 +128,7 @@ describe('on PostgreSQL, for a user who may write nothing', () => {
     expect((await client.post('/v1/pets', { name: 'Rex', categoryId: 7 })).status).toBe(201);
     expect((await client.get('/v1/pets')).status).toBe(200);
     expect((await client.get('/health/ready')).status).toBe(200);
-    const pages = ['/docs', '/docs/guide', '/docs/deprecations', '/openapi.json', '/openapi.yaml'];
+    const pages = ['/docs', '/docs/guide', '/docs/deprecations', '/docs/client.tgz', '/openapi.json', '/openapi.yaml'];
     for (const path of pages) expect([path, (await client.get(path)).status]).toEqual([path, 200]);
     const assets = (await client.get('/docs')).text.matchAll(/(?:src|href)="([^"]*\/assets\/[^"]+)"/g);
     const paths = [...assets].map((match) => new URL(match[1] as string, `${origin}/docs`).pathname);

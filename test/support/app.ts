@@ -24,7 +24,8 @@ export interface Additions extends Partial<
 > {
   readonly features?: readonly (Type | DynamicModule)[];
   /** Members of the document's `info`. */
-  readonly document?: Partial<ServiceDefinition['info']> & Partial<Pick<ServiceDefinition, 'tags' | 'readGuide'>>;
+  readonly document?: Partial<ServiceDefinition['info']> &
+    Partial<Pick<ServiceDefinition, 'tags' | 'readGuide' | 'readClient'>>;
 }
 
 /** What AppModule imports beside the platform, of which a test may have another definition. */
@@ -32,9 +33,10 @@ const FEATURES = importsOf(AppModule).filter((each) => !('module' in each && eac
 
 /** The application's module with additions, decorated as AppModule is. */
 export function appModuleWith({ features = [], document = {}, migrations = [], ...others }: Additions): Type {
-  const { tags = PET_STORE.tags, readGuide = PET_STORE.readGuide, ...info } = document;
+  const texts = { tags: PET_STORE.tags, readGuide: PET_STORE.readGuide, readClient: PET_STORE.readClient };
+  const { tags, readGuide, readClient, ...info } = { ...texts, ...document };
   const definition = {
-    ...{ ...PET_STORE, ...others, tags, readGuide },
+    ...{ ...PET_STORE, ...others, tags, readGuide, readClient },
     info: { ...PET_STORE.info, ...info },
     migrations: [...PET_STORE.migrations, ...migrations],
   };

@@ -6,11 +6,13 @@
  * - `network_error`: no response, or one cut short. The request may have been carried out.
  * - `timeout`: no complete response in time. The request may have been carried out.
  * - `aborted`: the caller's AbortSignal ended the call; `cause` is its reason. The request may have been carried out.
- * - `unexpected_response`: a response that the service does not give, such as the page of a proxy.
- * - `foreign_link`: the next page is on another origin than `baseUrl`. The API key is not sent there.
+ * - `unexpected_response`: a response that the service does not give, such as the page of a proxy, or a list whose next
+ *   page is one that was read before.
+ * - `origin_not_allowed`: the browser gives no response to this page, because the service does not allow its origin
+ *   (CORS). The request was not carried out.
  */
 export type ClientErrorCode =
-  'invalid_argument' | 'network_error' | 'timeout' | 'aborted' | 'unexpected_response' | 'foreign_link';
+  'invalid_argument' | 'network_error' | 'timeout' | 'aborted' | 'unexpected_response' | 'origin_not_allowed';
 
 interface Details {
   /** A code of the service, or one of the client. */
@@ -31,7 +33,7 @@ export class PetStoreError extends Error {
   readonly status: number | undefined;
   /**
    * Identifies the last attempt in the log of the service. The client sends it, so it is also known without a response.
-   * Undefined with `invalid_argument` and `foreign_link`: nothing was sent.
+   * Undefined with `invalid_argument`: nothing was sent.
    */
   readonly requestId: string | undefined;
   /** How long the service asked to wait before another attempt, in ms. */
@@ -46,11 +48,13 @@ export class PetStoreError extends Error {
   }
 }
 
-/** @throws PetStoreError `invalid_argument` when the task throws */
-export function checkArgument<T>(task: () => T): T {
+/** Why something failed. Node puts the code of a network error into the cause, browsers give only a message. */
+export function reasonOf(error: unknown): string {
   try {
-    return task();
-  } catch (cause) {
-    throw new PetStoreError({ code: 'invalid_argument', message: (cause as Error).message, cause });
+    const { cause, message } = Object(error) as { cause?: { code?: unknown }; message?: unknown };
+    return String(cause?.code ?? message ?? error);
+  } catch {
+    // Anything can be thrown, also what cannot be read or has no text.
+    return 'unknown reason';
   }
 }

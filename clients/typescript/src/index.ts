@@ -16,4 +16,5 @@ export {
   type PetStatus,
 } from './client.js';
 export { type ClientErrorCode, PetStoreError } from './errors.js';
+export { fromJson, toJson } from './json.js';
 export type { OperationId } from './transport.js';

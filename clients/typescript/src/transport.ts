@@ -1,7 +1,7 @@
-import { PetStoreError } from './errors.js';
+import { PetStoreError, reasonOf } from './errors.js';
 import type { operations } from './generated/api.js';
 import { parseRetryAfter } from './header-fields.js';
-import { readJson } from './json.js';
+import { fromJson } from './json.js';
 import { isRetryable, retryDelay } from './retries.js';
 
 /** The operations of the API, by their operationIds. */
@@ -10,7 +10,8 @@ export type OperationId = keyof operations;
 /** How requests are sent. */
 export interface TransportOptions {
   readonly apiKey: string;
-  readonly fetch: typeof fetch;
+  /** Instead of the global `fetch`, which is looked up for each request, so that tests can replace it. */
+  readonly fetch: typeof fetch | undefined;
   readonly attemptTimeoutMs: number;
   readonly maxAttempts: number;
   readonly maxTotalMs: number;
@@ -34,12 +35,16 @@ export interface Call {
 export interface Answer {
   readonly status: number;
   readonly headers: Headers;
+  readonly requestId: string;
   /** The JSON body; undefined with 304. */
   readonly body: unknown;
 }
 
 /** Sends requests, retries those that may succeed later, and turns every failure into a {@link PetStoreError}. */
 export class Transport {
+  /** Whether a response could be read: a browser then allows this page to read the others, too. */
+  private hasAnswered = false;
+
   /** @param onAnswer called with the header fields of every response, errors included */
   constructor(
     private readonly options: TransportOptions,
@@ -48,27 +53,21 @@ export class Transport {
 
   /** @throws PetStoreError of the last attempt */
   async send(call: Call): Promise<Answer> {
-    const { maxAttempts, maxTotalMs } = this.options;
+    const { apiKey, maxAttempts, maxTotalMs } = this.options;
     const deadline = performance.now() + maxTotalMs;
     const callId = randomId();
-    const headers = this.headersOf(call);
+    const headers = new Headers({ ...call.headers, authorization: `Bearer ${apiKey}` });
     for (let attempt = 1; ; attempt++) {
       const outcome = await this.attempt(call, headers, `${callId}-${attempt}`, deadline - performance.now());
       if (!(outcome instanceof PetStoreError)) return outcome;
       const delayMs = retryDelay(attempt, outcome.retryAfterMs);
-      const isLast = attempt >= maxAttempts || performance.now() + delayMs >= deadline;
-      if (isLast || !isRetryable(outcome)) throw outcome;
+      const isLast = attempt >= maxAttempts || performance.now() + delayMs >= deadline || !isRetryable(outcome);
+      // A connection may break once, so one failure alone does not mean that the origin is refused.
+      if ((attempt > 1 || isLast) && outcome.code === 'network_error') {
+        await this.refuseForeignOrigin(call, outcome, deadline - performance.now());
+      }
+      if (isLast) throw outcome;
       await this.pause(delayMs, call, outcome);
-    }
-  }
-
-  private headersOf({ headers }: Call): Headers {
-    try {
-      return new Headers({ ...headers, authorization: `Bearer ${this.options.apiKey}` });
-    } catch {
-      // The error may quote the API key.
-      const message = 'The API key, the idempotency key and the entity tag must be printable ASCII.';
-      throw new PetStoreError({ code: 'invalid_argument', message });
     }
   }
 
@@ -78,15 +77,14 @@ export class Transport {
     requestId: string,
     remainingMs: number,
   ): Promise<Answer | PetStoreError> {
+    if (call.signal?.aborted) return aborted(call.signal, requestId);
     const timeoutMs = Math.min(this.options.attemptTimeoutMs, remainingMs);
     headers.set('x-request-id', requestId);
     const limit = new TimeLimit(timeoutMs, call.signal);
     let response: Response;
     let text: string;
     try {
-      // Browsers refuse `fetch` when it is called as a method of another object.
-      const { fetch } = this.options;
-      response = await fetch(call.url, {
+      const sent = this.fetch(call.url, {
         method: call.method,
         headers,
         body: call.body ?? null,
@@ -94,7 +92,12 @@ export class Transport {
         // A redirect could lead the API key elsewhere.
         redirect: 'manual',
       });
-      text = await response.text();
+      response = await limit.of(sent);
+      if (!isResponse(response)) {
+        const message = 'The option fetch must return a promise of a Response.';
+        return new PetStoreError({ code: 'unexpected_response', message, requestId });
+      }
+      text = await limit.of(response.text());
     } catch (cause) {
       if (call.signal?.aborted) return aborted(call.signal, requestId);
       if (limit.isOver) {
@@ -106,8 +109,42 @@ export class Transport {
     } finally {
       limit.end();
     }
+    this.hasAnswered = true;
     this.onAnswer(call, response.headers);
     return toOutcome(call, response, text, response.headers.get('x-request-id') ?? requestId);
+  }
+
+  /** Rejects also where the `fetch` of the caller throws. */
+  private async fetch(...parameters: Parameters<typeof fetch>): Promise<Response> {
+    // Browsers refuse `fetch` when it is called as a method of another object.
+    const { fetch = globalThis.fetch } = this.options;
+    return fetch(...parameters);
+  }
+
+  /**
+   * To a page of another origin, a browser reports a refusal by CORS as a broken connection. It is a refusal if the
+   * service answers a request without CORS, whose response the page cannot read. That request has no API key.
+   *
+   * @throws PetStoreError `origin_not_allowed`, or `aborted`
+   */
+  private async refuseForeignOrigin({ url, signal }: Call, failure: PetStoreError, remainingMs: number): Promise<void> {
+    const page = (globalThis as { location?: { origin?: string } }).location?.origin;
+    if (page === undefined || page === url.origin || this.hasAnswered) return;
+    const limit = new TimeLimit(Math.min(this.options.attemptTimeoutMs, remainingMs), signal);
+    const { cause, requestId } = failure;
+    try {
+      const options = { mode: 'no-cors', credentials: 'omit', cache: 'no-store', signal: limit.signal } as const;
+      await limit.of(this.fetch(new URL('.', url), options));
+    } catch {
+      if (signal?.aborted) throw aborted(signal, requestId);
+      return;
+    } finally {
+      limit.end();
+    }
+    const message =
+      `${url.origin} answers, but the browser does not let pages of ${page} read its responses (CORS). ` +
+      `If baseUrl is right, the service must name ${page} in its setting CORS_ORIGINS.`;
+    throw new PetStoreError({ code: 'origin_not_allowed', message, requestId, cause });
   }
 
   /** Waits before another attempt; the caller's signal ends the wait. */
@@ -131,6 +168,9 @@ export class Transport {
 class TimeLimit {
   isOver = false;
   private readonly controller = new AbortController();
+  private readonly ended = new Promise<never>((_resolve, reject) => {
+    this.signal.addEventListener('abort', () => reject(this.signal.reason));
+  });
   private readonly timer: ReturnType<typeof setTimeout>;
   private readonly onAbort = (): void => this.controller.abort(this.caller?.reason);
 
@@ -150,10 +190,21 @@ class TimeLimit {
     return this.controller.signal;
   }
 
+  /** Waits for a promise, at most until the end: a `fetch` of the caller may not heed the signal. */
+  async of<T>(promise: Promise<T>): Promise<T> {
+    return Promise.race([promise, this.ended]);
+  }
+
   end(): void {
     clearTimeout(this.timer);
     this.caller?.removeEventListener('abort', this.onAbort);
   }
+}
+
+/** Not `instanceof`: a `fetch` of the caller may have a class of its own. */
+function isResponse(value: unknown): value is Response {
+  const { status, headers, text } = Object(value) as Partial<Response>;
+  return typeof status === 'number' && typeof headers?.get === 'function' && typeof text === 'function';
 }
 
 function toOutcome(
@@ -164,9 +215,9 @@ function toOutcome(
 ): Answer | PetStoreError {
   const { status, headers } = response;
   const isExpected = expected.includes(status);
-  if (isExpected && status === 304) return { status, headers, body: undefined };
+  if (isExpected && status === 304) return { status, headers, requestId, body: undefined };
   const body = tryToReadJson(text);
-  if (isExpected && isBody(body)) return { status, headers, body };
+  if (isExpected && isBody(body)) return { status, headers, requestId, body };
 
   const retryAfterMs = parseRetryAfter(headers.get('retry-after'), Date.now());
   if (isErrorBody(body, status)) {
@@ -186,7 +237,7 @@ function toOutcome(
 
 function tryToReadJson(text: string): unknown {
   try {
-    return readJson(text);
+    return fromJson(text);
   } catch {
     return undefined;
   }
@@ -200,12 +251,6 @@ function isErrorBody(body: unknown, status: number): body is { code: string; mes
 
 function aborted(signal: AbortSignal, requestId: string | undefined): PetStoreError {
   return new PetStoreError({ code: 'aborted', message: 'The call was aborted.', requestId, cause: signal.reason });
-}
-
-/** Why a connection failed: Node puts the error code into the cause, browsers give only a message. */
-function reasonOf(error: unknown): string {
-  const { cause, message } = error as { cause?: { code?: string }; message?: string };
-  return cause?.code ?? message ?? String(error);
 }
 
 /** 128 random bits in hexadecimal. Unlike `crypto.randomUUID`, this also works on http pages. */

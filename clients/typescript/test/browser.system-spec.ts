@@ -128,6 +128,68 @@ test('network_error when nothing listens on the port', async () => {
   expect([code, status]).toEqual(['network_error', null]);
 });
 
+describe('from an origin that CORS_ORIGINS does not name', () => {
+  /** The same page by another name. */
+  const foreign = (): string => pagesOrigin.replace('127.0.0.1', 'localhost');
+  beforeEach(async () => {
+    await page.goto(foreign());
+  });
+  afterEach(async () => {
+    await page.goto(pagesOrigin);
+  });
+
+  test.each([1, 6])(
+    'origin_not_allowed says what to set, after two attempts at most (maxAttempts: %i)',
+    async (most) => {
+      const sent: string[] = [];
+      page.on('request', (request) => void sent.push(`${request.method()} ${new URL(request.url()).pathname}`));
+      const [code, message] = await inPage<string[]>(
+        `
+      const { code, message } = await client.createPet({ name: 'Rex', categoryId: 7n }).catch((error) => error);
+      return [code, message];`,
+        `maxAttempts: ${most}`,
+      );
+      page.removeAllListeners('request');
+      expect([code, message]).toEqual([
+        'origin_not_allowed',
+        `${app.origin} answers, but the browser does not let pages of ${foreign()} read its responses (CORS). ` +
+          `If baseUrl is right, the service must name ${foreign()} in its setting CORS_ORIGINS.`,
+      ]);
+      const attempts = sent.filter((request) => request === 'POST /v1/pets');
+      expect([attempts.length, sent.at(-1)]).toEqual([Math.min(most, 2), 'GET /v1/']);
+    },
+  );
+
+  test('network_error when nothing listens on the port', async () => {
+    const port = await freePort();
+    const code = await inPage(
+      'return (await client.listPetsPage().catch((error) => error)).code;',
+      `baseUrl: 'http://127.0.0.1:${port}/v1', maxAttempts: 2`,
+    );
+    expect(code).toBe('network_error');
+  });
+});
+
+test('a connection that breaks once is no matter of CORS', async () => {
+  let left = 1;
+  await page.route('**/v1/pets', (route) => (left-- > 0 ? route.abort('connectionreset') : route.fallback()));
+  expect(await inPage('return (await client.listPetsPage()).pets.length;')).toBeGreaterThan(0);
+  await page.unrouteAll();
+});
+
+test('connections that break after a response are no matter of CORS', async () => {
+  let whole = 1;
+  await page.route('**/v1/pets', (route) => (whole-- > 0 ? route.fallback() : route.abort('connectionreset')));
+  const code = await inPage(
+    `
+    await client.listPetsPage();
+    return (await client.listPetsPage().catch((error) => error)).code;`,
+    'maxAttempts: 2',
+  );
+  await page.unrouteAll();
+  expect(code).toBe('network_error');
+});
+
 test('an AbortSignal ends a call with the code aborted', async () => {
   const before = app.log.requests.length;
   const code = await inPage(`

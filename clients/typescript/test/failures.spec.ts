@@ -180,10 +180,11 @@ describe('AbortSignal', () => {
   const reason = new Error('The user has left.');
 
   test('that is aborted before the call: nothing is sent', async () => {
-    const client = await clientOf([CREATED]);
+    const fetch = jest.fn<typeof globalThis.fetch>();
+    const client = await clientOf([CREATED], { fetch });
     const error = await failureOf(client.createPet(REX, { signal: AbortSignal.abort(reason) }));
     expect([error.code, error.cause]).toEqual(['aborted', reason]);
-    expect(server.received).toEqual([]);
+    expect(fetch).not.toHaveBeenCalled();
   });
 
   test.each([1, 3])('ends a request in flight, with maxAttempts %i', async (maxAttempts) => {
@@ -250,24 +251,109 @@ describe('AbortSignal', () => {
   });
 });
 
-describe('invalid_argument: nothing is sent', () => {
-  test('for an API key that a header field cannot contain; the error does not repeat it', async () => {
-    const apiKey = 'secret\nkey';
-    const error = await failureOf((await clientOf([CREATED], { apiKey })).createPet(REX));
-    expect(error.code).toBe('invalid_argument');
-    expect(`${error.stack} ${String(error.cause)}`).not.toContain('secret');
+test('a time limit is kept by a fetch that does not heed its signal, and so is an AbortSignal', async () => {
+  const deaf: typeof fetch = () => new Promise(() => undefined);
+  const client = await clientOf([CREATED], { fetch: deaf, attemptTimeoutMs: 50, maxAttempts: 2 });
+  expect((await failureOf(client.createPet(REX))).code).toBe('timeout');
+  const controller = new AbortController();
+  setTimeout(() => controller.abort(), 20);
+  expect((await failureOf(client.createPet(REX, { signal: controller.signal }))).code).toBe('aborted');
+});
+
+describe('a fetch of the caller', () => {
+  test.each([undefined, null, 7, {}, '200'])(
+    'that gives %p is named by the error, and not asked again',
+    async (value) => {
+      const fetch = jest.fn(() => Promise.resolve(value as Response));
+      const error = await failureOf((await clientOf([CREATED], { fetch })).createPet(REX));
+      expect([error.code, error.message]).toEqual([
+        'unexpected_response',
+        'The option fetch must return a promise of a Response.',
+      ]);
+      expect(fetch).toHaveBeenCalledTimes(1);
+    },
+  );
+
+  test.each<[string, unknown]>([
+    ['null', null],
+    ['an object without a text', Object.create(null)],
+    ['a text', 'no network'],
+  ])('that throws %s is a network_error', async (_name, thrown) => {
+    const fetch = (): never => {
+      throw thrown;
+    };
+    const error = await failureOf((await clientOf([CREATED], { fetch, maxAttempts: 1 })).createPet(REX));
+    expect([error.code, error.cause]).toEqual(['network_error', thrown]);
+  });
+
+  test('may replace the global one after the client was made', async () => {
+    const client = await clientOf([CREATED]);
+    const replaced = jest.spyOn(globalThis, 'fetch').mockResolvedValue(new Response('[]'));
+    expect((await client.listPetsPage()).pets).toEqual([]);
+    expect(replaced).toHaveBeenCalledTimes(1);
+    replaced.mockRestore();
     expect(server.received).toEqual([]);
   });
+});
 
-  test('for an idempotency key that a header field cannot contain', async () => {
-    const client = await clientOf([CREATED]);
-    const error = await failureOf(client.createPet(REX, { idempotencyKey: 'a\nb' }));
-    expect([error.code, server.received.length]).toEqual(['invalid_argument', 0]);
+describe('a list without an end is an unexpected_response', () => {
+  const page = (ids: string, cursor: string): ReturnType<typeof answer> =>
+    answer(200, `[${ids.replace(/\d+/g, '{"id":$&,"name":"Rex","categoryId":7,"status":"sold"}')}]`, {
+      link: `<https://elsewhere.test/store/v1/pets?limit=1${cursor}>; rel="next"`,
+      'x-request-id': 'of-the-page',
+    });
+
+  async function idsUntilFailure(client: PetStoreClient): Promise<bigint[]> {
+    const ids: bigint[] = [];
+    const reading = (async () => {
+      for await (const { id } of client.listPets()) ids.push(id);
+    })();
+    const error = await failureOf(reading);
+    expect([error.code, error.requestId]).toEqual(['unexpected_response', 'of-the-page']);
+    return ids;
+  }
+
+  test.each<[string, ReturnType<typeof answer>[], bigint[]]>([
+    ['a page links to itself', [page('1', '&cursor=a'), page('2', '&cursor=a')], [1n]],
+    ['a page links to the first one', [page('1', '')], []],
+    [
+      'two pages link to each other',
+      [page('1', '&cursor=a'), page('2', '&cursor=b'), page('1', '&cursor=a')],
+      [1n, 2n],
+    ],
+    ['a page without pets has a next one', [page('1', '&cursor=a'), page('', '&cursor=b')], [1n]],
+    [
+      'a link is no address',
+      [answer(200, '[]', { link: '<http://[>; rel="next"', 'x-request-id': 'of-the-page' })],
+      [],
+    ],
+  ])('when %s', async (_name, pages, ids) => {
+    const client = await clientOf(pages);
+    expect(await idsUntilFailure(client)).toEqual(ids);
+    expect(server.received.length).toBe(pages.length);
+  });
+});
+
+describe('onDeprecation', () => {
+  const DEPRECATED = answer(200, '{"id":1,"name":"Rex","categoryId":7,"status":"sold"}', { deprecation: '@1' });
+
+  test.each<[string, () => unknown]>([
+    ['throws', () => Symbol.keyFor('x' as never)],
+    ['rejects', () => Promise.reject(new Error('not x'))],
+    ['throws null', () => Promise.reject(null)],
+  ])('that %s does not lose the pet, and a warning says so', async (_name, onDeprecation) => {
+    const warn = jest.spyOn(console, 'warn').mockImplementation(() => undefined);
+    const client = await clientOf([DEPRECATED], { onDeprecation: onDeprecation });
+    expect((await client.getPet(1n)).pet.id).toBe(1n);
+    expect(warn.mock.calls).toEqual([[expect.stringMatching(/^@petstore-service\/client: onDeprecation failed: /)]]);
+    warn.mockRestore();
   });
 
-  test('for an invalid baseUrl', async () => {
-    server = await startServer(CREATED);
-    const make = (): PetStoreClient => new PetStoreClient({ baseUrl: 'petstore', apiKey: API_KEY });
-    expect((await failureOf(Promise.resolve().then(make))).code).toBe('invalid_argument');
+  test('does not lose the pet when warnings throw', async () => {
+    const warn = jest.spyOn(console, 'warn').mockImplementation(() => {
+      throw new Error('no warnings here');
+    });
+    expect((await (await clientOf([DEPRECATED])).getPet(1n)).pet.id).toBe(1n);
+    warn.mockRestore();
   });
 });

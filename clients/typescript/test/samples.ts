@@ -1,5 +1,5 @@
 import { execFile } from 'node:child_process';
-import { cp, mkdir, mkdtemp, readFile, rm, symlink, writeFile } from 'node:fs/promises';
+import { mkdir, mkdtemp, readFile, rm, symlink, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
@@ -50,24 +50,21 @@ export class Workshop {
     }
   }
 
-  /** Packs the client, and installs it with only its dependencies. Returns the files of the package. */
+  /** Installs the package of the client that the build has made, with only its dependencies. Returns its files. */
   async installClient(): Promise<string[]> {
-    // A copy, because files that are tested at the same time would build in one directory.
-    const copy = join(this.directory, 'client');
-    await cp(PACKAGE, copy, { recursive: true, filter: (path) => !path.endsWith('/dist') });
-    await symlink(join(ROOT, 'node_modules'), join(copy, 'node_modules'));
-    const { stdout } = await promisify(execFile)('npm', ['pack', '--json', '--pack-destination', this.directory], {
-      cwd: copy,
-      env: { PATH: process.env['PATH'], HOME: this.directory },
-    });
-    const [packed] = JSON.parse(stdout.slice(stdout.indexOf('[\n'))) as [
-      { filename: string; files: { path: string }[] },
-    ];
     const target = join(this.directory, 'node_modules/@petstore-service/client');
     await mkdir(target, { recursive: true });
-    await this.run('tar', '--extract', '--strip-components=1', '--directory', target, '--file', packed.filename);
+    const command = [
+      '--extract',
+      '--verbose',
+      '--strip-components=1',
+      '--show-transformed-names',
+      '--directory',
+      target,
+    ];
+    const files = await this.run('tar', ...command, '--file', join(ROOT, 'dist/client.tgz'));
     await this.install(...Object.keys((await manifestOf(PACKAGE)).dependencies));
-    return packed.files.map(({ path }) => path);
+    return files.trim().split('\n');
   }
 
   async write(name: string, text: string): Promise<void> {

@@ -37,6 +37,9 @@ const PAGE_HEADERS: Record<string, string> = {
 /** Caches keep the files of the pages for 5 minutes; longer, and a new page could load scripts of the last release. */
 const ASSET_HEADERS = { 'Cache-Control': 'public, max-age=300' };
 
+/** Media type: RFC 6713. */
+const CLIENT_HEADERS = { 'Content-Type': 'application/gzip' };
+
 const OWN_FILES = fileURLToPath(new URL('browser', import.meta.url));
 const SWAGGER_UI = dirname(createRequire(import.meta.url).resolve('swagger-ui-dist/package.json'));
 const FILES = [
@@ -53,6 +56,7 @@ const ASSETS = new Map(FILES.map((path) => [basename(path), readFileSync(path)])
 export class DocsPagesController {
   private guide: Guide | undefined;
   private collection: string | undefined;
+  private client: Buffer | undefined;
 
   constructor(
     private readonly document: OpenApiDocument,
@@ -82,7 +86,8 @@ export class DocsPagesController {
 
   @Get('docs/guide')
   showGuide(@Res({ passthrough: true }) response: Response): Promise<Buffer> {
-    this.guide ??= renderGuide(this.application.readGuide(), this.config.publicBaseUrl);
+    const hasClient = this.application.readClient !== undefined;
+    this.guide ??= renderGuide(this.application.readGuide(), this.config.publicBaseUrl, hasClient);
     return revalidated(response, guidePage(this.application.info.title, this.guide));
   }
 
@@ -90,6 +95,14 @@ export class DocsPagesController {
   readPostmanCollection(@Res({ passthrough: true }) response: Response): Promise<Buffer> {
     this.collection ??= postmanCollection(this.document.json, this.config.publicBaseUrl);
     return revalidated(response, this.collection, { 'Content-Type': 'application/json' });
+  }
+
+  /** The npm package of the client. `npm install` takes its address. */
+  @Get('docs/client.tgz')
+  sendClient(@Res({ passthrough: true }) response: Response): Promise<Buffer> {
+    this.client ??= this.application.readClient?.();
+    if (this.client === undefined) throw new ApiError(ROUTE_NOT_FOUND, 'This service has no client to install.');
+    return revalidated(response, this.client, CLIENT_HEADERS);
   }
 
   @Get('docs/deprecations')
@@ -134,7 +147,7 @@ const representations = new Map<string | Buffer, Representations>();
 
 /**
  * Sets the header fields of a document that browsers keep and revalidate. Returns its content, compressed if the client
- * accepts that. Each document is compressed at its first request.
+ * accepts that, unless it is compressed already. Each document is compressed at its first request.
  */
 async function revalidated(
   response: Response,
@@ -145,6 +158,7 @@ async function revalidated(
   representations.set(content, known);
   const fields = { ETag: known.tag, 'Cache-Control': 'no-cache', ...headers };
   response.setHeaders(new Map(Object.entries(fields)));
+  if (headers === CLIENT_HEADERS) return known.identity;
   response.vary('Accept-Encoding');
   const coding = (['br', 'gzip'] as const).find((name) => response.req.acceptsEncodings(name));
   if (coding === undefined) return known.identity;

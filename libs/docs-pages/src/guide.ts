@@ -1,8 +1,10 @@
 import { Marked } from 'marked';
+import { rootUrlOf } from '#settings';
 import { escapeHtml, type Guide } from './page-templates.js';
 
 /** The origin that the samples of the Markdown call. */
 const SAMPLE_ORIGIN = 'http://localhost:3000';
+const CLIENT_ADDRESS = `${SAMPLE_ORIGIN}/docs/client.tgz`;
 
 const LANGUAGES: Record<string, string> = { sh: 'curl', js: 'JavaScript', python: 'Python' };
 
@@ -11,8 +13,9 @@ const LANGUAGES: Record<string, string> = { sh: 'curl', js: 'JavaScript', python
  * those of this service. A printed link shows its address. HTML in the guide is shown as text.
  *
  * @param baseUrl the base URL of the service, such as `https://api.example.com/v1`
+ * @param hasClient whether the service has a client to install; paragraphs that name its address are left out otherwise
  */
-export function renderGuide(markdown: string, baseUrl: string): Guide {
+export function renderGuide(markdown: string, baseUrl: string, hasClient: boolean): Guide {
   const sections: { anchor: string; title: string }[] = [];
   const page = `${baseUrl.replace(/\/v1$/, '')}/docs/guide`;
   const marked = new Marked({
@@ -37,8 +40,13 @@ export function renderGuide(markdown: string, baseUrl: string): Guide {
       },
     },
   });
-  // A link first: the base URL may be that of the samples. The page is one level below /docs.
-  const text = markdown.replaceAll(`](${SAMPLE_ORIGIN}/`, '](../').replaceAll(`${SAMPLE_ORIGIN}/v1`, baseUrl);
+  const shown = markdown.split('\n\n').filter((paragraph) => hasClient || !paragraph.includes(CLIENT_ADDRESS));
+  const text = shown
+    .join('\n\n')
+    // Links first: the base URL may be that of the samples. The page is one level below /docs.
+    .replaceAll(`](${SAMPLE_ORIGIN}/`, '](../')
+    .replaceAll(CLIENT_ADDRESS, `${rootUrlOf(baseUrl)}/docs/client.tgz`)
+    .replaceAll(`${SAMPLE_ORIGIN}/v1`, baseUrl);
   const html = marked.parse(text, { async: false });
   return { html: html.replace(/(?:<pre [^>]*>[^<]*<code>[^<]*<\/code><\/pre>\n){2,}/g, tabs), sections };
 }

@@ -32,7 +32,7 @@ export function answerUnmatchedRoutes(app: Express, replies: Replies): RequestHa
 /** Paths of the platform, on which load balancers, monitoring and people rely. */
 const PLATFORM_PATHS = [
   ...['/health/live', '/health/ready', '/metrics', '/openapi.json', '/openapi.yaml'],
-  ...['/docs', '/docs/guide', '/docs/deprecations'],
+  ...['/docs', '/docs/guide', '/docs/deprecations', '/docs/client.tgz'],
 ];
 
 /** @throws StartupError when a route of a module serves GET on a path of the platform, whose routes are last */

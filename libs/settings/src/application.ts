@@ -56,6 +56,12 @@ export abstract class Application {
   readonly securitySchemes?: Readonly<Record<string, SecuritySchemeObject>>;
   /** Returns the guide at /docs/guide as Markdown. Called at the first request of that page. */
   readonly readGuide: () => string;
+  /**
+   * Returns the npm package of a client, as `npm pack` writes it. It is served at /docs/client.tgz, so that
+   * `npm install <address>` installs it. Called at the first request. Without it, the guide is shown without the
+   * paragraphs that name /docs/client.tgz.
+   */
+  readonly readClient?: (() => Buffer) | undefined;
   /** The version of the program, for operators: a label of the metric `build_info`. */
   readonly release: string;
   /** Scopes of an API key that is created without scopes; at least one. */
