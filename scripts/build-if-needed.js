@@ -4,13 +4,14 @@ import { existsSync, readdirSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 
 const root = join(import.meta.dirname, '..');
-const BUILT = join(root, 'dist/src/main.js');
+const BUILT = join(root, 'dist/bundle/main.js');
 const PAGES = join(root, 'dist/docs/guide.md');
 const SOURCES = [
   'src',
   'libs',
   'docs',
   'migrations',
+  'scripts/bundle.js',
   'package.json',
   'nest-cli.json',
   'tsconfig.json',
