@@ -24,6 +24,7 @@ export interface Options {
   readonly ordinary?: boolean;
   readonly libraries?: boolean;
   readonly contract?: boolean;
+  readonly start?: boolean;
   readonly keys?: number;
   readonly idempotencyRows?: number;
   readonly chart?: string;
@@ -49,6 +50,7 @@ export function readOptions(): Options {
       `compares only ${OURS} with itself beside what teams add: a generated feature, an interceptor, a guard`,
     )
     .option('--libraries', 'prints only what each library takes of a request of list, get and create')
+    .option('--start', 'only measures the time from the start of each server to its first response; needs no wrk')
     .option('--contract', 'only counts the rows of the contract that each server keeps; needs no wrk')
     .option('--keys <n>', `runs ${OURS} also with this many API keys, all in use; needs --idempotency-rows`, number)
     .option(

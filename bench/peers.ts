@@ -8,12 +8,13 @@ const BUILT = join(import.meta.dirname, 'built');
 const GO_LIBRARIES = '/usr/share/gocode';
 const RUST_LIBRARIES = '/usr/share/cargo/registry';
 
-/** The reference of the ratios, and the compiled peers. */
+/** The references of the ratios under load and of starts, and the compiled peers. */
 export const REFERENCE = 'hand-written';
+export const STOCK = 'stock-nest';
 export const GO = 'go';
 export const RUST = 'rust';
 /** All other servers, in the order of the table. */
-export const PEER_NAMES = [REFERENCE, 'fastify', 'stock-nest', GO, RUST, 'bare-http'];
+export const PEER_NAMES = [REFERENCE, 'fastify', STOCK, GO, RUST, 'bare-http'];
 
 /** A program and its arguments. */
 export type Command = readonly [program: string, ...args: string[]];

@@ -4,7 +4,7 @@ import { table } from '#service';
 import { type Bar, chart } from './chart.js';
 import type { UpkeepReport } from './growth.js';
 import { GROWN, type Options, OURS } from './options.js';
-import { GO, REFERENCE, RUST } from './peers.js';
+import { GO, REFERENCE, RUST, STOCK } from './peers.js';
 
 /** How the chart names workloads and servers. */
 const IN_WORDS: Readonly<Record<string, string>> = {
@@ -17,7 +17,7 @@ const IN_WORDS: Readonly<Record<string, string>> = {
   [OURS]: 'this service',
   'hand-written': 'hand-written TypeScript',
   fastify: 'Fastify',
-  'stock-nest': 'stock Nest',
+  [STOCK]: 'stock Nest',
   [GO]: 'Go',
   [RUST]: 'Rust',
 };
@@ -49,6 +49,33 @@ export interface ServerFigures {
   readonly peakMemoryMiB: number;
 }
 
+/** Time from the start of a server to its first response, and the processor time of its processes until then. */
+export interface Start {
+  readonly ms: number;
+  readonly cpuMs: number;
+}
+
+/** Prints the medians of all starts, with their ratios to stock Nest if it ran. */
+export function reportStarts(options: Options, starts: readonly (Start & { readonly name: string })[]): void {
+  if (options.json) {
+    process.stdout.write(`${JSON.stringify({ machine: machine(), options, starts }, null, 2)}\n`);
+    return;
+  }
+  const stock = starts.find(({ name }) => name === STOCK);
+  const ratio = (own: number, other: number | undefined): string =>
+    other === undefined ? '' : (own / other).toFixed(2);
+  const head = ['server', 'ms', `of ${STOCK}`, 'processor ms', `of ${STOCK}`];
+  const rows = starts.map(({ name, ms, cpuMs }) => {
+    return [name, String(ms), ratio(ms, stock?.ms), String(cpuMs), ratio(cpuMs, stock?.cpuMs)];
+  });
+  process.stdout.write(`${machine()}\nTo the first response, medians of ${options.rounds} alternating starts.\n\n`);
+  process.stdout.write(`${table(head, rows)}\n`);
+}
+
+function machine(): string {
+  return `${cpus().length} × ${cpus()[0]?.model}, ${Math.round(totalmem() / 2 ** 30)} GiB, Node ${process.version}`;
+}
+
 /** Prints all figures, as tables or JSON, and writes the chart. */
 export function report(
   options: Options,
@@ -56,14 +83,15 @@ export function report(
   servers: readonly ServerFigures[],
   upkeep: UpkeepReport | undefined,
 ): void {
-  const machine = `${cpus().length} × ${cpus()[0]?.model}, ${Math.round(totalmem() / 2 ** 30)} GiB, Node ${process.version}`;
   if (options.chart !== undefined) writeChart(options.chart, options, results);
   const compared = results.map((result) => ({ ...result, ...comparisonsOf(result, results, options) }));
   if (options.json) {
-    process.stdout.write(`${JSON.stringify({ machine, options, results: compared, servers, upkeep }, null, 2)}\n`);
+    process.stdout.write(
+      `${JSON.stringify({ machine: machine(), options, results: compared, servers, upkeep }, null, 2)}\n`,
+    );
     return;
   }
-  process.stdout.write(`${machine}\nMedians of ${options.rounds} alternating rounds of ${options.seconds} s.\n\n`);
+  process.stdout.write(`${machine()}\nMedians of ${options.rounds} alternating rounds of ${options.seconds} s.\n\n`);
   reportResults(compared);
   reportServers(servers);
   if (upkeep) reportUpkeep(upkeep);

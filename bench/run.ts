@@ -1,7 +1,7 @@
 import { execFile, execFileSync } from 'node:child_process';
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { join, resolve } from 'node:path';
 import { promisify } from 'node:util';
 import pg from 'pg';
 import { startPostgresqlServer } from '../test/support/postgresql-server.js';
@@ -12,12 +12,14 @@ import { GROWN, OURS, readOptions } from './options.js';
 import { buildOrdinary, ownWorkload, reportOrdinary, TEAMS } from './ordinary.js';
 import { buildPeers, type Command } from './peers.js';
 import { cpuUs, descendants, type RunningServer, startServer } from './processes.js';
-import { type Measurement, report, type Result } from './report.js';
+import { type Measurement, report, reportStarts, type Result, type Start } from './report.js';
 import { type Workload, workloads } from './workloads.js';
 
 const ROOT = join(import.meta.dirname, '..');
 const API_KEY = 'benchmark-key-benchmark-key';
-const OURS_COMMAND: Command = [process.execPath, '--no-allocation-site-pretenuring', join(ROOT, 'dist/src/main.js')];
+/** What `npm start` runs, and the same from the files of which it is made. */
+const OURS_COMMAND = ownCommand('dist/bundle/main.js');
+const OURS_IN_FILES = ownCommand('dist/src/main.js');
 
 const options = readOptions();
 const progress = (text: string): void => void process.stderr.write(`${text}\n`);
@@ -48,10 +50,14 @@ for (const name of ['SIGINT', 'SIGTERM'] as const) process.once(name, () => proc
 
 const postgresql = await startPostgresqlServer({ ...DATABASE_SETTINGS, ...(isGrown && UPKEEP_SETTINGS) });
 try {
-  await (options.ordinary ? runOrdinary() : options.libraries ? runLibraries() : run());
+  await (options.ordinary ? runOrdinary() : options.libraries ? runLibraries() : options.start ? runStarts() : run());
 } finally {
   await postgresql.stop();
   rmSync(directory, { recursive: true });
+}
+
+function ownCommand(program: string): Command {
+  return [process.execPath, '--no-allocation-site-pretenuring', resolve(ROOT, program)];
 }
 
 /** A running server and the size of its catalogue. */
@@ -135,8 +141,7 @@ async function runOrdinary(): Promise<void> {
     writeFileSync(apiKeys, (await copy.run('dist/src/cli.js', keys, env)).trim());
     // The commands of the copy do not know the feature, which only the program of `ordinary.ts` adds.
     await query(databaseUrl, "UPDATE api_key SET scopes = scopes || '{things:read,things:write}'");
-    const [node, flag] = OURS_COMMAND;
-    const command: Command = [node, flag as string, join(copy.path, 'dist/src/ordinary.main.js')];
+    const command = ownCommand(join(copy.path, 'dist/src/ordinary.main.js'));
     for (const [label, TEAM] of Object.entries(TEAMS)) {
       contestants.push({ rows: size, apiKeys, ...(await start(OURS, databaseUrl, { label, command, TEAM })) });
     }
@@ -158,6 +163,28 @@ async function runOrdinary(): Promise<void> {
   }
 }
 
+/** Measures how long each server takes from its start to its first response, which is a page of the database. */
+async function runStarts(): Promise<void> {
+  const [size = 0] = options.rows;
+  const databaseUrl = await fill(size);
+  const starts = new Map<string, Start[]>();
+  for (let round = 1; round <= options.rounds; round++) {
+    progress(`round ${round} of ${options.rounds}`);
+    for (const name of options.servers.filter((each) => each === OURS || peers.has(each))) {
+      const server = await start(name, databaseUrl);
+      const measured = { ms: server.startUpMs, cpuMs: server.cpuUs() / 1_000 };
+      starts.set(name, [...(starts.get(name) ?? []), measured]);
+      await server.stop();
+    }
+  }
+  const figures = [...starts].map(([name, all]) => ({
+    name,
+    ms: Math.round(median(all.map(({ ms }) => ms))),
+    cpuMs: Math.round(median(all.map(({ cpuMs }) => cpuMs))),
+  }));
+  reportStarts(options, figures);
+}
+
 /** Measures what each library takes of a request. */
 async function runLibraries(): Promise<void> {
   const [rows = 0] = options.rows;
@@ -167,7 +194,7 @@ async function runLibraries(): Promise<void> {
   const measured: ProfiledWorkload[] = [];
   try {
     const databaseUrl = await fill(rows);
-    for (const command of [OURS_COMMAND, profiled(OURS_COMMAND, directory)]) {
+    for (const command of [OURS_IN_FILES, profiled(OURS_IN_FILES, directory)]) {
       // A limit that nobody reaches: the check costs time, too.
       const limit = { RATE_LIMIT_PER_MINUTE: '10000000' };
       contestants.push({ rows, apiKeys, ...(await start(OURS, databaseUrl, { command, ...limit })) });

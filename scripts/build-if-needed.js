@@ -4,7 +4,7 @@ import { existsSync, readdirSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 
 const root = join(import.meta.dirname, '..');
-const BUILT = join(root, 'dist/src/main.js');
+const BUILT = join(root, 'dist/bundle/main.js');
 const PAGES = join(root, 'dist/docs/guide.md');
 const CLIENT = join(root, 'dist/client.tgz');
 const SOURCES = [
@@ -15,6 +15,7 @@ const SOURCES = [
   'clients/typescript/README.md',
   'clients/typescript/package.json',
   'migrations',
+  'scripts/bundle.js',
   'package.json',
   'nest-cli.json',
   'tsconfig.json',

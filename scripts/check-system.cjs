@@ -29,12 +29,22 @@ if (!satisfies(process.versions.node.split('-')[0], wanted)) {
   process.exit(1);
 }
 
-// Otherwise the report asks DNS for the names of peers.
-process.report.excludeNetwork = true;
-// Windows has no limits. A limit may be the text 'unlimited'.
-var limits = process.report.getReport().userLimits;
-if (limits && Number(limits.open_files.soft) < OPEN_FILES) {
-  var limit = 'The limit of open files is ' + limits.open_files.soft + ', too small to load the service.';
+/** The soft limit of open files: a number, the text 'unlimited', or undefined where there are no limits, as on Windows. */
+function openFiles() {
+  if (process.platform === 'linux') {
+    // A report costs 20 ms.
+    var found = /^Max open files +(\w+)/m.exec(require('fs').readFileSync('/proc/self/limits', 'latin1'));
+    if (found) return found[1];
+  }
+  // Otherwise the report asks DNS for the names of peers.
+  process.report.excludeNetwork = true;
+  var limits = process.report.getReport().userLimits;
+  return limits && limits.open_files.soft;
+}
+
+var soft = openFiles();
+if (Number(soft) < OPEN_FILES) {
+  var limit = 'The limit of open files is ' + soft + ', too small to load the service.';
   console.error('petstore: ' + limit + ' Raise it (ulimit -n 20000).');
   process.exit(1);
 }

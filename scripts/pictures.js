@@ -15,7 +15,7 @@ const DESKTOP = { width: 1100, height: 760 };
 const PHONE = { width: 390, height: 760 };
 
 const directory = mkdtempSync(join(tmpdir(), 'petstore-pictures-'));
-const service = spawn(process.execPath, [join(root, 'dist/src/main.js')], {
+const service = spawn(process.execPath, [join(root, 'dist/bundle/main.js')], {
   cwd: directory,
   env: { PATH: process.env.PATH, HOST: '127.0.0.1', PORT: '0', DATA_DIR: directory, BOOTSTRAP_API_KEY: API_KEY },
   stdio: ['ignore', 'ignore', 'pipe'],

@@ -1,4 +1,4 @@
-/** Nest on Express with TypeORM and class-validator, as their documentation teaches. */
+/** Nest on Express with TypeORM, class-validator and @nestjs/swagger, as their documentation teaches. */
 import {
   Body,
   type CanActivate,
@@ -16,6 +16,7 @@ import {
   ValidationPipe,
 } from '@nestjs/common';
 import { APP_GUARD, NestFactory } from '@nestjs/core';
+import { ApiProperty, DocumentBuilder, SwaggerModule } from '@nestjs/swagger';
 import { InjectRepository, TypeOrmModule } from '@nestjs/typeorm';
 import { Type } from 'class-transformer';
 import { IsIn, IsInt, IsNumberString, IsOptional, IsString, Length, Max, Min } from 'class-validator';
@@ -41,13 +42,16 @@ class Pet {
 }
 
 class NewPet {
+  @ApiProperty()
   @IsString()
   @Length(1, 255)
   name: string;
 
+  @ApiProperty()
   @IsInt()
   categoryId: number;
 
+  @ApiProperty({ enum: STATUSES, required: false })
   @IsOptional()
   @IsIn(STATUSES)
   status?: string;
@@ -150,4 +154,6 @@ class AppModule {}
 
 const app = await NestFactory.create(AppModule, { logger: ['error'] });
 app.useGlobalPipes(new ValidationPipe({ transform: true, whitelist: true }));
+const description = new DocumentBuilder().setTitle('Pets').addBearerAuth().build();
+SwaggerModule.setup('api', app, () => SwaggerModule.createDocument(app, description));
 await app.listen(PORT, '127.0.0.1');

@@ -58,7 +58,7 @@ function importsUnderFlag(): boolean {
 }
 
 testOnce('every row holds in a process that may not make code of texts, if this release of Node.js can', async () => {
-  const program = [NO_CODE_OF_TEXTS, join(ROOT, 'dist/src/main.js')];
+  const program = [NO_CODE_OF_TEXTS, join(ROOT, 'dist/bundle/main.js')];
   const settings = { ...app.database.settings, PUBLIC_BASE_URL: app.config.publicBaseUrl, REQUEST_TIMEOUT_MS: '1500' };
   const service = new ServiceProcess(settings, tmpdir(), { program });
   if (!importsUnderFlag()) {

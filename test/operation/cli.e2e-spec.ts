@@ -162,7 +162,7 @@ if (engine === 'embedded') {
 
   test('the first API key is revoked if the start could not show it', async () => {
     const data = await createEmptyTestDatabase();
-    const main = join(import.meta.dirname, '../../dist/src/main.js');
+    const main = join(import.meta.dirname, '../../dist/bundle/main.js');
     const settings = { ...data.settings, HOST: '127.0.0.1', PORT: '0' };
     const line =
       `'${process.execPath}' '${main}' 2>/dev/full >log & for i in {1..600}; do grep -q revoked log && break; sleep 0.1; ` +

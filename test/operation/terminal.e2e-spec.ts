@@ -22,7 +22,7 @@ import { until } from '../support/until.js';
 import.meta.jest.setTimeout(120_000);
 
 const ROOT = join(import.meta.dirname, '../..');
-const MAIN = join(ROOT, 'dist/src/main.js');
+const MAIN = join(ROOT, 'dist/bundle/main.js');
 const API_KEY = 'bootstrap-key-of-the-tests';
 
 let database: TestDatabase;

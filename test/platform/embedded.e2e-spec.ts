@@ -186,7 +186,7 @@ describe('on a file system', () => {
   /** Starts the service after a change of Node's file functions, in the place of a file system that cannot be made here. */
   const startWith = (change: string): ServiceProcess => {
     const code = `import fs from 'node:fs'; import { syncBuiltinESMExports } from 'node:module'; ${change}; syncBuiltinESMExports();`;
-    const main = join(import.meta.dirname, '../../dist/src/main.js');
+    const main = join(import.meta.dirname, '../../dist/bundle/main.js');
     const program = ['--import', `data:text/javascript,${encodeURIComponent(code)}`, main];
     return new ServiceProcess(database.settings, dataDir, { program });
   };

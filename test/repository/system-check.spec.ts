@@ -33,12 +33,12 @@ test.each([
   expect([status, stderr]).toEqual(expected);
 });
 
-test.each(['main', 'cli'])('%s.js runs the check before it loads the service', (name) => {
+test.each(['bundle/main', 'src/main', 'src/cli'])('%s.js runs the check before it loads the service', (name) => {
   const pretend = "data:text/javascript,Object.defineProperty(process.versions, 'node', { value: '18.20.8' });";
-  const program = join(ROOT, `dist/src/${name}.js`);
+  const program = join(ROOT, `dist/${name}.js`);
   const { stderr } = spawnSync(process.execPath, ['--import', pretend, program], { encoding: 'utf8', env: {} });
   expect(stderr).toMatch(/^petstore: Node\.js .+ does not run this service\. .+\n$/);
-  expect(readFileSync(program, 'utf8')).not.toMatch(/^import .*'\.\.?\//m);
+  expect(readFileSync(program, 'utf8')).not.toMatch(/^import .*['"]\.\.?\//m);
 });
 
 test('npm start and npm run petstore run the check first, and npm ci refuses an old Node.js', () => {

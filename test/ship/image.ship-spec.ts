@@ -196,7 +196,7 @@ describe('the Dockerfile', () => {
     expect([entry, ...entryArguments, ...commandOf('CMD')]).toEqual([
       'node',
       '--no-allocation-site-pretenuring',
-      'dist/src/main.js',
+      'dist/bundle/main.js',
     ]);
     expect(last.find(({ name }) => name === 'USER')?.text).toBe('1000:1000');
     expect(last.find(({ name }) => name === 'STOPSIGNAL')?.text).toBe('SIGTERM');

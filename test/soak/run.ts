@@ -30,7 +30,7 @@ const DATABASE_SETTINGS = { fsync: 'on', full_page_writes: 'on', synchronous_com
 
 /** The built service, with a probe in its process. */
 const PROGRAM = ['--expose-gc', '--import', new URL('probe.js', import.meta.url).href].concat(
-  join(import.meta.dirname, '../../dist/src/main.js'),
+  join(import.meta.dirname, '../../dist/bundle/main.js'),
 );
 
 /** Figures of the service's process, as the probe reports them. */

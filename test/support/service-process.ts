@@ -5,7 +5,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { FAST_PATHS_SETTING } from './fast-paths.js';
 
 /** Node's arguments for the built service. */
-const BUILD = [join(import.meta.dirname, '../../dist/src/main.js')];
+const BUILD = [join(import.meta.dirname, '../../dist/bundle/main.js')];
 
 /** A process of the service, on a free port unless the settings name one. */
 export class ServiceProcess {

@@ -12,7 +12,6 @@ import { entityTag } from '#json';
 import { OpenApiDocument } from '#openapi';
 import { Public } from '#operations';
 import { Application, Config } from '#settings';
-import { renderGuide } from './guide.js';
 import { postmanCollection } from './postman.js';
 import { deprecationsPage, type Guide, guidePage, swaggerUiPage } from './page-templates.js';
 
@@ -47,7 +46,10 @@ const FILES = [
   ...['swagger-ui-bundle.js', 'swagger-ui.css'].map((file) => join(SWAGGER_UI, file)),
 ];
 
-const ASSETS = new Map(FILES.map((path) => [basename(path), readFileSync(path)]));
+/** The paths of the files that pages load, by their names. */
+const ASSETS = new Map(FILES.map((path) => [basename(path), path]));
+/** Their contents, each read at its first request. */
+const contents = new Map<string, Buffer>();
 
 /** The OpenAPI document and the pages below /docs. Public. The pages load no file from another server. */
 @Public()
@@ -74,9 +76,9 @@ export class DocsPagesController {
   }
 
   @Get('openapi.yaml')
-  readOpenApiYaml(@Res({ passthrough: true }) response: Response): Promise<Buffer> {
+  async readOpenApiYaml(@Res({ passthrough: true }) response: Response): Promise<Buffer> {
     // Media type: RFC 9512.
-    return revalidated(response, this.document.yaml, { 'Content-Type': 'application/yaml' });
+    return revalidated(response, await this.document.yaml(), { 'Content-Type': 'application/yaml' });
   }
 
   @Get('docs')
@@ -85,7 +87,8 @@ export class DocsPagesController {
   }
 
   @Get('docs/guide')
-  showGuide(@Res({ passthrough: true }) response: Response): Promise<Buffer> {
+  async showGuide(@Res({ passthrough: true }) response: Response): Promise<Buffer> {
+    const { renderGuide } = await import('./guide.js');
     const hasClient = this.application.readClient !== undefined;
     this.guide ??= renderGuide(this.application.readGuide(), this.config.publicBaseUrl, hasClient);
     return revalidated(response, guidePage(this.application.info.title, this.guide));
@@ -123,8 +126,10 @@ export class DocsPagesController {
   /** A file that the pages load. */
   @Get('docs/assets/:file')
   sendAsset(@Param('file') file: string, @Res({ passthrough: true }) response: Response): Promise<Buffer> {
-    const content = ASSETS.get(file);
-    if (content === undefined) throw new ApiError(ROUTE_NOT_FOUND, 'The pages have no file of this name.');
+    const path = ASSETS.get(file);
+    if (path === undefined) throw new ApiError(ROUTE_NOT_FOUND, 'The pages have no file of this name.');
+    const content = contents.get(file) ?? readFileSync(path);
+    contents.set(file, content);
     return revalidated(response.type(file), content, ASSET_HEADERS);
   }
 }

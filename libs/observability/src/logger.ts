@@ -1,6 +1,7 @@
 import type { LoggerService } from '@nestjs/common';
+import { createRequire } from 'node:module';
 import { type DestinationStream, type Level, type Logger, pino } from 'pino';
-import { prettyFactory } from 'pino-pretty';
+import type { prettyFactory } from 'pino-pretty';
 import { RequestContext, servedRequest } from '#http';
 import { printableLines } from '#runtime';
 import { choice, type SettingsOf } from '#settings';
@@ -72,7 +73,9 @@ let terminal: DestinationStream | undefined;
 function terminalLog(): DestinationStream {
   // A closed terminal must not end the service.
   process.stdout.on('error', () => undefined);
-  const format = prettyFactory({
+  // Only here: production, without a terminal, would load its 32 files in vain.
+  const pretty = createRequire(import.meta.url)('pino-pretty') as { prettyFactory: typeof prettyFactory };
+  const format = pretty.prettyFactory({
     colorize: process.stdout.hasColors(),
     // The message of a request contains its important members.
     ignore: 'pid,context,requestId,traceId,operation,client,method,path,status,code,cause,durationMs,aborted',

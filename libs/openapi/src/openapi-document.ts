@@ -16,7 +16,6 @@ import {
   SwaggerModule,
   type TagObject,
 } from '@nestjs/swagger';
-import { stringify } from 'yaml';
 import { type Deprecation, type Operation, OperationRegistry } from '#operations';
 import {
   Application,
@@ -126,7 +125,10 @@ export class OpenApiDocument {
     this.json = `${JSON.stringify(document, null, 2)}\n`;
   }
 
-  get yaml(): string {
+  /** The document as YAML, made at the first call. */
+  async yaml(): Promise<string> {
+    // The library has 73 files, which a start need not load.
+    const { stringify } = await import('yaml');
     // Parsed from the JSON, so that YAML gets no anchors for shared objects and no undefined members.
     return (this.yamlText ??= stringify(JSON.parse(this.json), { lineWidth: 120 }));
   }
