@@ -332,7 +332,7 @@ describe('the pages', () => {
     const anchors = [...text.matchAll(/<li><a href="#([\w-]+)">/g)].map(([, anchor]) => anchor);
     expect(anchors).toContain('deprecation');
     for (const anchor of anchors) expect(text).toContain(`<h2 id="${anchor}">`);
-    expect(text).not.toMatch(/\.md"|="[^"]*localhost:3000\/docs|npm run/);
+    expect(text).not.toMatch(/\.md"|href="[^"]*localhost:3000\/docs|npm run/);
   });
 
   test('/docs/client.tgz is the package that the build has made', async () => {

@@ -50,7 +50,7 @@ let shown = {};
 /** Whether the address stays as it is while operations are opened or closed. */
 let keepsAddress = false;
 
-/** Makes an entry of the browser's history when a reader opens or closes an operation or tag: `#/Pets/listPets`. */
+/** Makes an entry of the browser's history when a reader opens or closes an operation or tag: `#/Toys/listToys`. */
 const followedByAddress = (show) => (thing, isShown) => {
   show(thing, isShown);
   const [kind, ...path] = [thing].flat();
@@ -60,7 +60,7 @@ const followedByAddress = (show) => (thing, isShown) => {
   history.pushState({ shown }, '', isShown ? `#/${path.map(encodeURIComponent).join('/')}` : '#/');
 };
 
-/** The parts of an address such as `#/Pets/listPets`: the tag and the operation. */
+/** The parts of an address such as `#/Toys/listToys`: the tag and the operation. */
 function namedByAddress() {
   try {
     return location.hash.split('/').slice(1).map(decodeURIComponent);
