@@ -113,7 +113,7 @@ test('a newer schema is accepted unless an unknown migration is declared incompa
   await dataSource.destroy();
   const message =
     'The database schema is newer than this version and not backward compatible: it has DropName4102444800001. ' +
-    'Start the version that applied it, or revert with its command migrate:revert';
+    'Start the version that applied it, or revert with its command migrate:revert.';
   for (const migrateOnStart of ['true', 'false']) {
     await expect(start(migrateOnStart)).rejects.toMatchObject({ name: StartupError.name, message });
   }
@@ -218,7 +218,7 @@ test('an invalid index is named, and its migration is recorded only when the ind
   );
   await pets.delete({ categoryId: '8' });
   await expect(migrate(dataSource)).rejects.toThrow(
-    `Migration ${name} failed: invalid index ix_test. Drop it (DROP INDEX CONCURRENTLY), and run migrate again`,
+    `Migration ${name} failed: invalid index ix_test. Drop it (DROP INDEX CONCURRENTLY), and run migrate again.`,
   );
   expect((await migrationStatus(dataSource)).at(-1)).toMatchObject({ name, appliedAt: undefined });
 

@@ -48,8 +48,8 @@ function unknownCommands(text: string): string[] {
   const named = text.matchAll(/(?:npm run petstore --|cli\.js)[ ,'"]+([a-z][\w:]*)(?:[ ,'"]+([a-z][\w:]*))?/g);
   return [...named].flatMap(([found, word, next]) => {
     const command = program.commands.find((each) => each.name() === word);
-    const isWhole = command?.commands.length === 0 || command?.commands.some((each) => each.name() === next);
-    return isWhole ? [] : found;
+    const isKnown = next === undefined || command?.commands.length === 0;
+    return command !== undefined && (isKnown || command.commands.some((each) => each.name() === next)) ? [] : found;
   });
 }
 

@@ -121,12 +121,12 @@ async function refuseInvalidIndexes(queryRunner: QueryRunner): Promise<void> {
   const invalid = (await queryRunner.query(INVALID_INDEXES)) as { name: string }[];
   if (invalid.length === 0) return;
   const names = invalid.map(({ name }) => name).join(', ');
-  throw new Error(`invalid index ${names}. Drop it (DROP INDEX CONCURRENTLY), and run migrate again`);
+  throw new Error(`invalid index ${names}. Drop it (DROP INDEX CONCURRENTLY), and run migrate again.`);
 }
 
 /** Whether the code of a migration has all of these words. */
 function namesAll(migration: Migration | undefined, words: readonly string[]): boolean {
-  return words.length > 0 && words.every((word) => new RegExp(`\\b${word}\\b`).test(String(migration?.up)));
+  return words.length > 0 && words.every((word) => new RegExp(`\\b${word}\\b`).test(migration?.up.toString() ?? ''));
 }
 
 /**
@@ -161,12 +161,12 @@ async function change(
         const undone = isTransactional ? outcome : '';
         const maker = EXISTS.has(code) ? makerOf?.(message) : undefined;
         const advice = isLate
-          ? `. A long transaction holds its lock, such as a backup: pg_stat_activity shows it. Run the command again then`
+          ? `. A long transaction holds its lock, such as a backup: pg_stat_activity shows it. Run the command again then.`
           : maker !== undefined
             ? `. Migration ${maker} has made it: delete one of the two, such as after a merge.`
             : EXISTS.has(code)
               ? '. schema_migration does not list what made it: another application, or a backup that was restored in part. ' +
-                'Set the database to an empty one, or restore the whole backup'
+                'Set the database to an empty one, or restore the whole backup.'
               : '';
         throw new StartupError(`Migration ${name} failed${undone}: ${message}${advice}`, { cause: error });
       }
