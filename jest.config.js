@@ -30,8 +30,13 @@ function endToEnd(pattern = '') {
 }
 
 const END_TO_END = endToEnd();
-/** They need roles, a second process on the database, or one without it, which the embedded engine cannot have. */
-const NOT_EMBEDDED = endToEnd('platform/database-rights|api-keys/keys-commands|api/unavailable');
+/**
+ * They need roles, a second process on the database, or one without it, which the embedded engine cannot have, or are the same on
+ * any engine and long.
+ */
+const NOT_EMBEDDED = endToEnd(
+  'platform/database-rights|api-keys/keys-commands|api/unavailable|operation/start-settings',
+);
 /** HTTP, input, documents, log and metrics, which are the same whatever the database is: the gate runs each on one. */
 const ANY_ENGINE = endToEnd(
   'api/(connections|cors|error-examples|exceptions|openapi|path-prefix|silent-connections)|api-keys/secret-scanning' +
@@ -63,7 +68,6 @@ export default {
   testTimeout: 60_000,
   // Jest's 0.5 s is too short for a process with an embedded engine on a busy machine: it would be called a leak.
   workerGracefulExitTimeout: 10_000,
-  reporters: ['default', '<rootDir>/test/support/slowest-files.js'],
   projects: [
     {
       ...shared,

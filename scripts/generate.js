@@ -24,26 +24,40 @@ function run(script, args = [], options = {}) {
   }
 }
 
+const TYPES = 'clients/typescript/src/generated';
+const generated = () => [
+  ...readdirSync(join(root, TYPES)).map((name) => `${TYPES}/${name}`),
+  ...['openapi.json', '.env.example', 'docs/operating.md', 'docs/dependencies.md'],
+  'ops/kubernetes/monitoring/prometheus-rule.yaml',
+];
+const textOf = (file) => readFileSync(join(root, file), 'utf8');
+const write = (file, text) => writeFileSync(join(root, file), text);
+const before = new Map(generated().map((file) => [file, textOf(file)]));
+
 run('scripts/build-if-needed.js');
 // Without settings and .env: the published document has no addresses of a deployment.
 const document = run('dist/src/cli.js', ['openapi'], { cwd: tmpdir(), env: {} });
-writeFileSync(join(root, 'openapi.json'), document);
+write('openapi.json', document);
 run('clients/typescript/scripts/generate.js');
 
 const { settingsOf } = await import('../dist/libs/service/src/settings.js');
 const { PET_STORE } = await import('../dist/src/app.description.js');
 const settings = await settingsOf(PET_STORE);
-writeFileSync(join(root, '.env.example'), environmentExample(settings));
-const settingsPage = join(root, 'docs/operating.md');
-writeFileSync(settingsPage, withSettingsTable(readFileSync(settingsPage, 'utf8'), settings));
+write('.env.example', environmentExample(settings));
+write('docs/operating.md', withSettingsTable(textOf('docs/operating.md'), settings));
 
 const internals = readdirSync(join(root, 'dist/libs'), { recursive: true }).filter((file) =>
   file.endsWith('.internals.js'),
 );
 const exported = await Promise.all(internals.map((file) => import(`../dist/libs/${file}`)));
 const reaches = exported.flatMap((each) => Object.values(each)).filter((each) => typeof each?.check === 'function');
-const reachesPage = join(root, 'docs/dependencies.md');
-writeFileSync(reachesPage, withReachesTable(readFileSync(reachesPage, 'utf8'), reaches));
+write('docs/dependencies.md', withReachesTable(textOf('docs/dependencies.md'), reaches));
 
-const alerts = readFileSync(join(root, 'ops/prometheus/alerts.yaml'), 'utf8');
-writeFileSync(join(root, 'ops/kubernetes/monitoring/prometheus-rule.yaml'), prometheusRule(alerts));
+write('ops/kubernetes/monitoring/prometheus-rule.yaml', prometheusRule(textOf('ops/prometheus/alerts.yaml')));
+
+const changed = generated().filter((file) => textOf(file) !== before.get(file));
+process.stdout.write(
+  changed.length === 0
+    ? `All ${before.size} generated files are current.\n`
+    : `Changed: ${changed.join(', ')}. The other generated files are current.\n`,
+);

@@ -43,7 +43,9 @@ run(
     ...['--selectProjects', ...selectedProjects()],
     // These measure time and load the machine, so they run one after another. What a failed test leaves must not keep Jest running.
     ...(['faults', 'operation'].includes(projects) ? ['--runInBand', '--forceExit'] : []),
-    ...(patterns.length > 0 ? ['--testPathPatterns', ...patterns.map(belowRoot)] : []),
+    ...(patterns.length > 0
+      ? ['--testPathPatterns', ...patterns.map(belowRoot)]
+      : ['--reporters', join(root, 'test/support/quiet-reporter.js'), '--reporters', 'summary']),
     ...options,
   ],
   { NODE_OPTIONS: `${process.env.NODE_OPTIONS ?? ''} --experimental-vm-modules --disable-warning=ExperimentalWarning` },

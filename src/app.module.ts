@@ -7,7 +7,7 @@ import { PetsModule } from './pets/pets.module.js';
 @Module({
   imports: [
     PlatformModule.forRoot(PET_STORE),
-    // One feature per line: a merge keeps the lines of both branches (.gitattributes).
+    // One feature per line, so that a merge shows what each branch has added or removed.
     PetsModule,
   ],
 })

@@ -1,3 +1,7 @@
+/* Commands import this door before they know whether the service runs them, so it loads neither the engine nor a framework. */
+
+export { EMBEDDED_SETTINGS, hasDatabase, MAX_ENGINE_FILES } from './src/data-directory.js';
 export { connectToOwner, isClosed, LOCK_RETRY_MS, LOCK_WAIT_MS, ServedDirectoryError } from './src/directory-lock.js';
-export { EMBEDDED_SETTINGS, EmbeddedEngine, hasDatabase, MAX_ENGINE_FILES } from './src/embedded-engine.js';
+export type { EmbeddedEngine } from './src/embedded-engine.js';
+export { openEngine } from './src/open-engine.js';
 export { PGLITE } from './src/pglite.internals.js';

@@ -29,6 +29,9 @@ const PROJECT = {
 
 /** @throws Error with one sentence when there cannot be a feature of this name */
 module.exports.feature = ({ name, path }) => {
+  if (typeof name !== 'string') {
+    throw new Error('A feature needs a name, a plural such as orders: npm run generate:feature -- orders.');
+  }
   if (path !== undefined) throw new Error('A feature is a folder of src, so it takes a name and no path.');
   const feature = featureOf(name);
   const files = readdirSync(FILES, { recursive: true, withFileTypes: true })

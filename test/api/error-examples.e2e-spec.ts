@@ -79,7 +79,7 @@ const PROVOCATIONS: Record<string, () => Promise<HttpAnswer>> = {
     app.clock.comeBack();
     return answer;
   },
-  internal_error: () => app.client.get('/v1/test-errors/bug'),
+  internal_error: () => app.client.get('/v1/test-errors/bug', { expects500: true }),
   took_too_long: () => app.client.get('/v1/test-errors/slow', { expects500: true }),
   unavailable: async () => {
     const held = app.client.get('/v1/test-errors/hold');

@@ -118,7 +118,9 @@ test('no acknowledged pet is lost when all of PostgreSQL is killed, and the serv
   // The same process survived and responded to every request.
   expect([service.pid, service.isRunning]).toEqual([pid, true]);
   expect(outcomes.filter(({ failure }) => failure !== undefined)).toEqual([]);
-  expect(service.stderr).toMatch(/^The Pet Store Service listens on \S+\nDocumentation: \S+\n$/);
+  expect(service.stderr).toMatch(
+    /^The Pet Store Service listens on \S+\nTo make an API key: .+\nDocumentation: \S+\n$/,
+  );
 });
 
 test('no acknowledged pet is lost when the service is killed, on the embedded engine', async () => {

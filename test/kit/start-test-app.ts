@@ -80,8 +80,10 @@ export async function startTestApp(
     ...database.settings,
     ...settings,
   });
-  // At the end the test clients' connections are idle, so waiting would only slow the tests.
-  const config = Object.freeze(Object.assign(new Config(), read, { shutdownLingerMs: 0, ...limits }));
+  // At the end the test clients' connections are idle, so waiting would only slow the tests. The database is there; a start that fails
+  // for another reason must not wait for one that the test drops.
+  const own = { shutdownLingerMs: 0, startTimeoutMs: 0, ...limits };
+  const config = Object.freeze(Object.assign(new Config(), read, own));
   const clock = new TestClock();
   const log = new MemoryLog(config.logLevel);
   const nest = await create(app, config, { setUp }, async (module, adapter) => {

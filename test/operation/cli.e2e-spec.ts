@@ -21,6 +21,9 @@ import { type Outcome, petstoreCommand, petstoreLine } from './support/petstore-
 // Each test starts several processes. Each start takes a second, or many on a busy machine.
 import.meta.jest.setTimeout(120_000);
 
+/** How a process that npm has not started says that commands are run. */
+const CLI = `node ${join(import.meta.dirname, '../../dist/src/cli.js')}`;
+
 let database: TestDatabase;
 /** Working directory of the processes; it has no `.env`. */
 let home: string;
@@ -51,7 +54,7 @@ test('migrate, migrate:status and migrate:revert change the schema and report it
   const names = (JSON.parse(before.stdout) as { name: string }[]).map(({ name }) => name);
   expect([before.code, before.stderr, names.length > 0]).toEqual([
     1,
-    'petstore: The database schema is empty. Run: npm run petstore -- migrate\n',
+    `petstore: The database schema is empty. Run '${CLI} migrate'.\n`,
     true,
   ]);
   const planned = await run('migrate', '--dry-run');
@@ -91,32 +94,83 @@ testOnce('openapi prints the document that is checked in, without a database', a
   expect(stdout).toBe(readFileSync(new URL('../../openapi.json', import.meta.url), 'utf8'));
 });
 
+const INTEGER = 'It must be an integer between 1 and';
+const DURATION = 'It must be a duration such as 30s, 15m, 24h or 90d, at most 36500d.';
+
 // The following tests do not depend on the engine.
 if (engine === 'postgresql') {
+  const seeHelp = (command = ''): string => ` See '${CLI}${command} --help'.`;
   test.each([
-    [['seed', '--count', '0'], /^petstore: .+ '0' is invalid\. It must be an integer between 1 and 1000000000\.\n/],
+    [
+      ['seed', '--count', '0'],
+      `option '--count <n>' argument '0' is invalid. ${INTEGER} 1000000000.${seeHelp(' seed')}`,
+    ],
     [
       ['keys', 'create', '--client', 'x', '--expires', '36501d'],
-      /^petstore: .+ '36501d' is invalid\. It must be a duration such as 30s, 15m, 24h or 90d, at most 36500d\.\n/,
+      `option '--expires <duration>' argument '36501d' is invalid. ${DURATION}${seeHelp(' keys create')}`,
     ],
-    [['migrat\x1b]0;a\x07\u202e'], /^petstore: unknown command 'migrat\\u001b\]0;a\\u0007\\u202e'\n/],
-    [['pets_'.padEnd(54, 'x')], /^petstore: unknown command 'pets_xxxxxxx…'\n/],
-    [['openapi', '--js\u009bon'], /^petstore: unknown option '--js\\u009bon'\n/],
-    [['import', '--from', 'no\nfile\u2028'], /^petstore: no\\u000afile\\u2028 cannot be read: ENOENT.+\n$/],
-    [['export', '--to', 'no/\x1b[2J'], /^petstore: no\/\\u001b\[2J cannot be written: ENOENT.+\n$/],
-    [['keys', 'create', '--client', ' '], /^petstore: A client's name has 1 to 255 printable characters/],
-    [['keys', 'show', ''], /^petstore: No API key has the id or prefix ''\./],
-    [['keys', 'revoke', '1e3'], /^petstore: No API key has the id or prefix '1e3'\./],
-    [['keys', 'create', '--client', 'x', '--client', 'y'], /^petstore: option '--client <name>' is given twice/],
-    [['deprecations', 'report', 'getPet', '--days', '1e3'], /^petstore: .+ '1e3' is invalid\. It must be an integer/],
-    [['keys', 'rotate', '1', '--overlap', '-1h'], /^petstore: .+ '-1h' is invalid\. It must be a duration/],
-    [['migrat'], /^petstore: unknown command 'migrat'\n\(Did you mean migrate\?\)/],
-    [['seed'], /^petstore: required option '--count <n>' not specified/],
-    [[], /^Usage: petstore /],
-  ])('%j fails and says what would be right', async (args, expected) => {
+    [['migrat\x1b]0;a\x07\u202e'], `unknown command 'migrat\\u001b]0;a\\u0007\\u202e'.${seeHelp()}`],
+    [['pets_'.padEnd(54, 'x')], `unknown command 'pets_xxxxxxx…'.${seeHelp()}`],
+    [['openapi', '--js\u009bon'], `unknown option '--js\\u009bon'.${seeHelp(' openapi')}`],
+    [['import', '--from', 'no\nfile\u2028'], /^no\\u000afile\\u2028 cannot be read: ENOENT.+\.$/],
+    [['export', '--to', 'no/\x1b[2J'], /^no\/\\u001b\[2J cannot be written: ENOENT.+\.$/],
+    [['keys', 'create', '--client', ' '], /^A client's name has 1 to 255 printable characters .+\.$/],
+    [['keys', 'show', ''], /^No API key has the id or prefix ''\. .+\.$/],
+    [['keys', 'revoke', '1e3'], /^No API key has the id or prefix '1e3'\. .+\.$/],
+    [
+      ['keys', 'create', '--client', 'x', '--client', 'y'],
+      `option '--client <name>' is given twice.${seeHelp(' keys create')}`,
+    ],
+    [
+      ['deprecations', 'report', 'getPet', '--days', '1e3'],
+      `option '--days <n>' argument '1e3' is invalid. ${INTEGER} 400.${seeHelp(' deprecations report')}`,
+    ],
+    [
+      ['keys', 'rotate', '1', '--overlap', '-1h'],
+      `option '--overlap <duration>' argument '-1h' is invalid. ${DURATION}${seeHelp(' keys rotate')}`,
+    ],
+    [['migrat'], `unknown command 'migrat'. Did you mean migrate?${seeHelp()}`],
+    [['help', 'keys', 'crate'], `unknown command 'crate'.${seeHelp(' keys')}`],
+    [['seed'], `required option '--count <n>' not specified.${seeHelp(' seed')}`],
+    // Not: the required option is missing.
+    [['export', '--file', 'x'], `unknown option '--file'. Its options: --to.${seeHelp(' export')}`],
+    [['keys', 'create', '--clent=x'], `unknown option '--clent'. Did you mean --client?${seeHelp(' keys create')}`],
+    [
+      ['migrate', 'status'],
+      "too many arguments for 'migrate'. Expected 0 arguments but got 1. Did you mean migrate:status?" +
+        seeHelp(' migrate'),
+    ],
+    [['deprecations', 'report', 'none'], /^'none' is no deprecated operation; deprecated are: .+\.$/],
+  ])('%j fails with one line, which says what would be right and ends with a full stop', async (args, expected) => {
     const { code, stdout, stderr } = await petstore(...args);
-    expect([code, stdout]).toEqual([1, '']);
-    expect(stderr).toMatch(expected);
+    expect([code, stdout, stderr]).toEqual([1, '', expect.stringMatching(/^petstore: .+\n$/)]);
+    const message = stderr.slice('petstore: '.length, -1);
+    if (typeof expected === 'string') expect(message).toBe(expected);
+    else expect(message).toMatch(expected);
+  });
+
+  test('help prints commands as they are typed here: by npm, or by the file that runs', async () => {
+    const [none, nested, byNpm] = [
+      await petstore(),
+      await petstore('help', 'keys', 'create'),
+      await petstoreOn({ npm_lifecycle_event: 'petstore' }, 'keys', 'list', '--help'),
+    ];
+    expect([none.code, none.stderr]).toEqual([1, expect.stringContaining(`Usage: ${CLI} [options] [command]\n`)]);
+    expect([nested.code, nested.stdout]).toEqual([0, expect.stringContaining(`Usage: ${CLI} keys create [options]\n`)]);
+    expect(byNpm.stdout).toContain('Usage: npm run petstore -- keys list [options]\n');
+  });
+
+  test('an empty list of keys says whether there are others, and what to do', async () => {
+    const empty = await createTestDatabase();
+    const list = (...args: string[]): Promise<Outcome> => petstoreOn(empty.settings, 'keys', 'list', ...args);
+    const make = `There is no API key. Make one with '${CLI} keys create --client my-app'.\n`;
+    expect([(await list()).stdout, (await list('--client', 'shop')).stdout]).toEqual([make, make]);
+    await petstoreOn(empty.settings, 'keys', 'create', '--client', 'shop');
+    expect([(await list('--client', 'shpo')).stdout, (await list('--client', 'nobody')).stdout]).toEqual([
+      `No API key is of a client 'shpo'. Did you mean 'shop'? See '${CLI} keys list'.\n`,
+      `No API key is of a client 'nobody'. See '${CLI} keys list'.\n`,
+    ]);
+    await empty.drop();
   });
 }
 
@@ -125,14 +179,14 @@ if (engine === 'embedded') {
     const elsewhere = await mkdtemp(join(tmpdir(), 'petstore-elsewhere-'));
     const run = (...args: string[]): Promise<Outcome> => petstoreCommand(elsewhere, {}, ...args);
     for (const [command, advice] of [
-      ['keys create --client x', '--new-database makes a new one'],
-      ['seed --count 1', '--new-database makes a new one'],
-      ['keys list', "'npm run petstore -- migrate' makes a new one"],
-      ['deprecations report getPet', "'npm run petstore -- migrate' makes a new one"],
-      ['migrate --dry-run', "'npm run petstore -- migrate' makes a new one"],
-      ['migrate:status', "'npm run petstore -- migrate' makes a new one"],
-      ['migrate:revert', "'npm run petstore -- migrate' makes a new one"],
-      ['export --to all.sql', "'npm run petstore -- migrate' makes a new one"],
+      ['keys create --client x', '--new-database makes a new one.'],
+      ['seed --count 1', '--new-database makes a new one.'],
+      ['keys list', `'${CLI} migrate' makes a new one.`],
+      ['deprecations report getPet', `'${CLI} migrate' makes a new one.`],
+      ['migrate --dry-run', `'${CLI} migrate' makes a new one.`],
+      ['migrate:status', `'${CLI} migrate' makes a new one.`],
+      ['migrate:revert', `'${CLI} migrate' makes a new one.`],
+      ['export --to all.sql', `'${CLI} migrate' makes a new one.`],
     ] as const) {
       const { code, stdout, stderr } = await run(...command.split(' '));
       expect([command, code, stdout]).toEqual([command, 1, '']);

@@ -81,11 +81,15 @@ test('promtool accepts the names and types of all metrics of a group', () => {
   expect(promtool(['check', 'metrics'], metrics)).toEqual({ code: 0, output: '' });
 });
 
-test('the page of metrics describes every metric of the service', () => {
+test('the page of metrics describes every metric of the service, and no other', () => {
   const families = [...metrics.matchAll(/^# TYPE (petstore_\w+) /gm)].map(([, name = '']) => name);
   expect(families.length).toBeGreaterThan(15);
   const page = read('ops/prometheus/README.md');
   expect(families.filter((name) => !page.includes(name))).toEqual([]);
+  const named = [...page.matchAll(/`(petstore_\w+)/g)].map(([, name = '']) =>
+    name.replace(/_(?:bucket|count|sum)$/, ''),
+  );
+  expect(named.filter((name) => !families.includes(name))).toEqual([]);
 });
 
 test('the alerts are valid, and each fires when it must and not otherwise', () => {

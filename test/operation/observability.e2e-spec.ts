@@ -18,7 +18,7 @@ test('503 unavailable: readiness names a missing migration; liveness stays 200',
   const ready = await other.client.get('/health/ready', { apiKey: null });
   expect(ready.json).toEqual({
     code: 'unavailable',
-    message: `The database schema is outdated: it lacks ${String(removed[0]?.[0])}. Run: npm run petstore -- migrate`,
+    message: `The database schema is outdated: it lacks ${String(removed[0]?.[0])}. Run 'npm run petstore -- migrate'.`,
     status: 503,
   });
   expect(ready.headers['retry-after']).toBe('1');

@@ -307,3 +307,20 @@ if (engine === 'embedded') {
     socket.destroy();
   });
 }
+
+if (engine === 'embedded') {
+  test('a command that the service runs loads neither a framework nor the engine', async () => {
+    // Node writes there which files it has loaded.
+    const loaded = await mkdtemp(join(tmpdir(), 'petstore-loaded-'));
+    const settings = { ...database.settings, NODE_V8_COVERAGE: loaded };
+    expect((await petstoreCommand(home, settings, 'keys', 'list')).code).toBe(0);
+    const texts = await Promise.all((await readdir(loaded)).map((file) => readFile(join(loaded, file), 'utf8')));
+    const urls = texts.flatMap((text) => [...text.matchAll(/"url":"file:[^"]*?\/((?:dist|node_modules)\/[^"]*)"/g)]);
+    const files = urls.map(([, path = '']) => path);
+    expect(files).toContain('dist/libs/service/src/commands/service-client.js');
+    expect(files.filter((path) => /@nestjs\/common\/index|typeorm|\/pg\/|pglite\/|express|pino/.test(path))).toEqual(
+      [],
+    );
+    await rm(loaded, { recursive: true });
+  });
+}

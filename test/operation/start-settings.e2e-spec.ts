@@ -37,7 +37,9 @@ describe('.env', () => {
     await service.origin();
     expect(service.stdout).toBe('');
     // The embedded database would print its first key.
-    expect(service.stderr).toMatch(/^The Pet Store Service listens on \S+\nDocumentation: \S+\n$/);
+    expect(service.stderr).toMatch(
+      /^The Pet Store Service listens on \S+\nTo make an API key: .+\nDocumentation: \S+\n$/,
+    );
   });
 
   testOnce('in UTF-16: neither the start nor a command goes on with defaults', async () => {
@@ -59,7 +61,9 @@ describe('.env', () => {
     const settings = { ...database.settings, LOG_LEVLE: 'secret', PETSTORE_PORT: 'tcp://10.0.0.1:80' };
     const service = services.start({ ...settings, WEB_CONCURRENCY: '2' });
     await service.origin();
-    expect(service.stderr).toMatch(/^petstore: [^\n]+\nThe Pet Store Service listens on \S+\nDocumentation: \S+\n$/);
+    expect(service.stderr).toMatch(
+      /^petstore: [^\n]+\nThe Pet Store Service listens on \S+\nTo make [^\n]+\nDocumentation: \S+\n$/,
+    );
     expect(service.stderr.slice(0, warning.length)).toBe(warning);
     const command = services.start(settings, [CLI, 'keys', 'list', '--json']);
     expect([await command.ended, JSON.parse(command.stdout), command.stderr]).toEqual([0, [], warning]);

@@ -39,7 +39,9 @@ test.each(['SIGTERM', 'SIGINT', 'SIGHUP'] as const)('runs until %s, and ends wit
   const client = new HttpClient(await service.origin(), BOOTSTRAP_API_KEY);
   expect((await client.post('/v1/pets', { name: 'Rex', categoryId: 7 })).status).toBe(201);
   expect(await service.stop(signal)).toBe(0);
-  expect(service.stderr).toMatch(/^The Pet Store Service listens on \S+\nDocumentation: \S+\n$/);
+  expect(service.stderr).toMatch(
+    /^The Pet Store Service listens on \S+\nTo make an API key: .+\nDocumentation: \S+\n$/,
+  );
   const lines = service.stdout.trim().split('\n');
   expect(lines.map((line) => (JSON.parse(line) as { msg: string }).msg)).toContain('request');
   expect(service.stdout).not.toContain(BOOTSTRAP_API_KEY);

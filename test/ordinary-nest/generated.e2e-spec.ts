@@ -1,5 +1,5 @@
 import { readdir, rm, writeFile } from 'node:fs/promises';
-import { join } from 'node:path';
+import { basename, join } from 'node:path';
 import { createTestDatabase, type TestDatabase } from '../support/database.js';
 import { HttpClient } from '../support/http-client.js';
 import { RepositoryCopy } from '../support/repository-copy.js';
@@ -64,6 +64,9 @@ test('an unusable name is refused with a message that says what to take instead,
   for (const [name, sentence] of refusals) {
     expect(await copy.run(NEST, ['generate', 'feature', name])).toContain(sentence);
   }
+  expect(await copy.run(NEST, ['generate', 'feature'])).toContain(
+    'A feature needs a name, a plural such as orders: npm run generate:feature -- orders.',
+  );
   await rm(join(copy.path, 'test/api/toys.e2e-spec.ts'));
   expect((await filesOf(copy)).filter((file) => !before.has(file))).toEqual([]);
 });
@@ -93,6 +96,8 @@ test('a feature has entity, migration, DTOs, repository, service, controller, mo
     expect.stringContaining('CREATE TABLE gift_box ('),
     expect.stringContaining('CREATE TABLE unions ('),
   ]);
+  // The same feature made in two branches conflicts in this file, so that no merge keeps both migrations unseen.
+  expect(await copy.read('src/unions/union.entity.ts')).toContain(basename(migrations[1] ?? '', '.ts'));
   const scopes = '--scopes gift-boxes:read,gift-boxes:write';
   for (const step of ['npm run generate', 'npm test -- gift-boxes', scopes, '#how-do-i-make-a-name-unique']) {
     expect(printed.slice(printed.indexOf('\nNext:'))).toContain(step);
@@ -127,7 +132,9 @@ test('compiler, linter, formatter and tests accept a generated feature, unchange
   const changed = [...created, 'src/app.module.ts'];
   const types = { extends: './tsconfig.json', include: [...changed, 'libs/**/*.d.ts', 'test/**/*.d.ts'] };
   await writeFile(join(copy.path, 'tsconfig.generated.json'), JSON.stringify(types));
-  await copy.run('scripts/generate.js');
+  expect(await copy.run('scripts/generate.js')).toMatch(
+    /\nChanged: .*openapi\.json.* The other generated files are current\.\n/,
+  );
   await Promise.all([
     copy
       .run('node_modules/typescript/bin/tsc', ['--noEmit', '--project', 'tsconfig.generated.json'])

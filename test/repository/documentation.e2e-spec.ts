@@ -5,6 +5,9 @@ import { createRequire } from 'node:module';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { promisify } from 'node:util';
+import type { CommandContext } from '../../libs/service/src/commands/context.js';
+import { createProgram } from '../../libs/service/src/commands/program.js';
+import { PET_STORE } from '../../src/app.description.js';
 import { createTestApp, type TestApp } from '../support/app.js';
 
 const ROOT = join(import.meta.dirname, '../..');
@@ -24,8 +27,31 @@ const DOCUMENTS = [
 /** Pages that also name files of examples or of earlier releases. */
 const NAMING_OTHER_FILES = ['docs/extending.md', 'CHANGELOG.md'];
 
-/** Names in pages for operators that are no settings: a misspelling, and a variable of compose.yaml. */
-const NO_SETTINGS = ['DATABASE_ULR', 'POSTGRES_PASSWORD', 'REDIS_PASSWORD'];
+/** The other files that operators read or change. */
+const CONFIGURATION = [
+  ...['Dockerfile', 'compose.yaml', '.env.example'],
+  ...['yaml', 'yml', 'cfg', 'env'].flatMap((ending) => filesBelow('ops', `.${ending}`)),
+];
+
+/** Names there that are no settings: a misspelling, and variables of Node.js, Docker, npm and the images of others. */
+const NO_SETTINGS = /^(DATABASE_ULR|(NODE|NPM|POSTGRES)_\w+|REDIS_PASSWORD|REDISCLI_AUTH)$/;
+
+/** The names of settings in a text that do not exist. */
+function unknownSettings(names: readonly string[]): string[] {
+  const known = read('.env.example');
+  return names.filter((name) => !known.includes(`#${name}=`) && !NO_SETTINGS.test(name));
+}
+
+/** The commands in a text, such as `npm run petstore -- keys list` or `[dist/src/cli.js, migrate]`, that do not exist. */
+function unknownCommands(text: string): string[] {
+  const program = createProgram({ application: PET_STORE } as Partial<CommandContext> as CommandContext);
+  const named = text.matchAll(/(?:npm run petstore --|cli\.js)[ ,'"]+([a-z][\w:]*)(?:[ ,'"]+([a-z][\w:]*))?/g);
+  return [...named].flatMap(([found, word, next]) => {
+    const command = program.commands.find((each) => each.name() === word);
+    const isKnown = next === undefined || command?.commands.length === 0;
+    return command !== undefined && (isKnown || command.commands.some((each) => each.name() === next)) ? [] : found;
+  });
+}
 
 /** The path of the test file that `name` refers to: `api/pets`, `faults/security` or `libs/json/src/json-reader`. */
 function specOf(name: string): string {
@@ -107,8 +133,12 @@ describe.each(DOCUMENTS)('%s', (document) => {
   test('names only settings that exist, if operators read it', () => {
     if (!/^(README|SECURITY|docs\/(operating|backup|security)|libs\/.*|ops\/.*)\.md$/.test(document)) return;
     const names = [...text.matchAll(/`([A-Z]+(?:_[A-Z]+)+)`/g)].map(([, name = '']) => name);
-    const wrong = names.filter((name) => !read('.env.example').includes(`#${name}=`));
-    expect(wrong.filter((name) => !NO_SETTINGS.includes(name))).toEqual([]);
+    expect(unknownSettings(names)).toEqual([]);
+  });
+
+  test('names only commands that exist', () => {
+    if (NAMING_OTHER_FILES.includes(document)) return;
+    expect(unknownCommands(text)).toEqual([]);
   });
 
   test('links only to files and headings that exist', () => {
@@ -129,6 +159,21 @@ describe.each(DOCUMENTS)('%s', (document) => {
       return !targets.some((target) => existsSync(join(ROOT, target))) && !existsSync(join(ROOT, specOf(path)));
     });
     expect(missing.map(([name]) => name)).toEqual([]);
+  });
+});
+
+describe.each(CONFIGURATION)('%s', (file) => {
+  const text = read(file);
+
+  test('names only settings, commands, npm scripts, pages and folders that exist', () => {
+    expect(unknownSettings(text.match(/\b[A-Z]+(?:_[A-Z]+)+\b/g) ?? [])).toEqual([]);
+    expect(unknownCommands(text)).toEqual([]);
+    const { scripts } = JSON.parse(read('package.json')) as { scripts: object };
+    expect([...text.matchAll(/npm run ([\w:]*\w)/g)].filter(([, name = '']) => !(name in scripts))).toEqual([]);
+    const paths = [...text.matchAll(/(?<![\w./])((?:docs|ops|scripts|src|libs)\/[\w./-]*\w)/g)].map(
+      ([, path = '']) => path,
+    );
+    expect(paths.filter((path) => !existsSync(join(ROOT, path)))).toEqual([]);
   });
 });
 

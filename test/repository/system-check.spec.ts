@@ -1,5 +1,5 @@
 import { spawnSync } from 'node:child_process';
-import { mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
+import { copyFileSync, mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 
@@ -48,16 +48,33 @@ test('npm start and npm run petstore run the check first, and npm ci refuses an 
   expect(readFileSync(join(ROOT, '.npmrc'), 'utf8')).toContain('engine-strict=true');
 });
 
+test('a build without the compiler, as after npm ci under NODE_ENV=production, fails with the command that installs it', () => {
+  expect(scripts['prebuild']).toBe('node scripts/check-compiler.js');
+  const copy = mkdtempSync(join(tmpdir(), 'petstore-compiler-'));
+  try {
+    const program = join(copy, 'check-compiler.mjs');
+    copyFileSync(join(ROOT, 'scripts/check-compiler.js'), program);
+    const { status, stderr } = spawnSync(process.execPath, [program], { encoding: 'utf8' });
+    expect([status, stderr]).toEqual([
+      1,
+      expect.stringMatching(/^petstore: .+ Run 'npm ci --include=dev && npm run build'\.\n$/),
+    ]);
+  } finally {
+    rmSync(copy, { recursive: true });
+  }
+});
+
 test('--help loads no framework', () => {
   const directory = mkdtempSync(join(tmpdir(), 'petstore-help-'));
   try {
     // Node writes which files it has loaded.
     const env = { NODE_V8_COVERAGE: directory };
     const { stdout } = spawnSync(process.execPath, [join(ROOT, 'dist/src/cli.js'), '--help'], {
+      cwd: ROOT,
       encoding: 'utf8',
       env,
     });
-    expect(stdout).toMatch(/^Usage: petstore /);
+    expect(stdout).toMatch(/^Usage: node dist\/src\/cli\.js /);
     const loaded = readdirSync(directory).flatMap((file) => [
       ...readFileSync(join(directory, file), 'utf8').matchAll(/"url":"file:[^"]*\/(dist|node_modules)\/([^"]*)"/g),
     ]);

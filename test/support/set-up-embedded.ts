@@ -1,7 +1,7 @@
 import { cp, mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { EmbeddedEngine } from '#embedded-postgres';
+import { openEngine } from '#embedded-postgres';
 import { PET_STORE } from '../../src/app.description.js';
 import { migrateDatabase } from '../kit/test-database.js';
 import { atTearDown, HANDED_OVER } from './engines.js';
@@ -12,7 +12,7 @@ export async function setUp(): Promise<void> {
   atTearDown(() => rm(home, { recursive: true, force: true }));
   const empty = (process.env[HANDED_OVER.emptyTemplateDirectory] = join(home, 'empty'));
   const migrated = (process.env[HANDED_OVER.templateDirectory] = join(home, 'migrated'));
-  await (await EmbeddedEngine.open(empty)).close();
+  await (await openEngine(empty)).close();
   await cp(empty, migrated, { recursive: true });
   await migrateDatabase(PET_STORE, { DATA_DIR: migrated });
 }

@@ -4,7 +4,6 @@ import { chmod, readdir, rename, rm, stat } from 'node:fs/promises';
 import { connect, createServer, type Socket } from 'node:net';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { Logger } from '@nestjs/common';
 import { StartupError } from '#runtime';
 
 /** The service holds the lock on a directory, and runs commands. */
@@ -114,6 +113,7 @@ async function accessFault(directory: string, ours: string): Promise<StartupErro
   const { mode } = await stat(directory);
   if ((mode & 0o002) === 0) return undefined;
   if (((await stat(ours)).mode & 0o077) !== 0) {
+    const { Logger } = await import('@nestjs/common');
     new Logger('EmbeddedEngine').warn(
       `The file system of DATA_DIR '${directory}' has no access rights: every user of this machine may read and change the data.`,
     );

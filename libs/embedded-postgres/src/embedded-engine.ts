@@ -1,31 +1,18 @@
 import type { PGlite } from '@electric-sql/pglite';
 import { Logger } from '@nestjs/common';
 import { execFile, type ExecFileException } from 'node:child_process';
-import { mkdir, mkdtemp, readdir, rename, rm, stat } from 'node:fs/promises';
+import { mkdir, mkdtemp, readdir, rename, rm } from 'node:fs/promises';
 import { join, resolve } from 'node:path';
 import pg from 'pg';
 import { promisify } from 'node:util';
 import { StartupError } from '#runtime';
 import { abandon, surfaceCrashes } from './pglite.internals.js';
-import { optional } from '#settings';
 import { clusterAdvice, isCluster, prepareCluster } from './cluster-files.js';
+import { CLUSTER, MAX_ENGINE_FILES } from './data-directory.js';
 import { type DirectoryLock, lockDirectory } from './directory-lock.js';
 import { EngineStream } from './engine-stream.js';
 import { TransactionGuard } from './transaction-guard.js';
 
-export const EMBEDDED_SETTINGS = {
-  dataDir: optional(
-    'DATA_DIR',
-    'a path of at most 70 bytes, without ~ and variables of a shell',
-    'Directory of the embedded PostgreSQL.',
-    // A file or a container expands neither, and would get a directory of that name.
-    (path) => (/^~|\$\W?[A-Z]/.test(path) ? undefined : path),
-    '.data',
-    '.data',
-  ),
-};
-
-const CLUSTER = 'postgres';
 const DRAFT_PREFIX = 'initdb-';
 
 /**
@@ -33,9 +20,6 @@ const DRAFT_PREFIX = 'initdb-';
  * stack, too, which is about as small, and of which PostgreSQL knows nothing: its end is that of the engine.
  */
 const MAX_STACK_DEPTH_KB = 200;
-
-/** Most files that the engine has open: those of tables and indices in use. PostgreSQL's default is 1000. */
-export const MAX_ENGINE_FILES = 200;
 
 /** Number of crashes in a row after which the engine is not opened again. */
 const MAX_CRASHES = 10;
@@ -195,12 +179,6 @@ async function openCluster(dataDir: string, mayInitialise: boolean): Promise<PGl
       cause: error,
     });
   }
-}
-
-/** Whether a directory has a database. False only for certain: one that cannot be looked into may have one. */
-export async function hasDatabase(dataDir: string): Promise<boolean> {
-  const found: unknown = await stat(join(dataDir, CLUSTER)).catch(({ code }: NodeJS.ErrnoException) => code);
-  return found !== 'ENOENT';
 }
 
 async function makeAndLock(dataDir: string): Promise<DirectoryLock> {

@@ -2,7 +2,7 @@ import { Global, Module } from '@nestjs/common';
 import { TypeOrmModule } from '@nestjs/typeorm';
 import { readdir } from 'node:fs/promises';
 import type { DataSource, MigrationInterface } from 'typeorm';
-import { EmbeddedEngine } from '#embedded-postgres';
+import { openEngine } from '#embedded-postgres';
 import { StartupError } from '#runtime';
 import { Application, Config, type MigrationSource } from '#settings';
 import { checkConnection } from './connection-check.js';
@@ -57,7 +57,7 @@ async function openDataSource(options: DatabaseOptions): Promise<DataSource> {
 
 async function openEmbedded(options: DatabaseOptions): Promise<DataSource> {
   const { acquireTimeoutMs, dataDir } = options.config;
-  const engine = await EmbeddedEngine.open(dataDir);
+  const engine = await openEngine(dataDir);
   const extra: ServicePoolOptions = {
     ...engine.poolOptions,
     connectionTimeoutMillis: acquireTimeoutMs,

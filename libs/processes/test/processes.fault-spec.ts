@@ -122,7 +122,12 @@ function statuses(outcomes: readonly Outcome[], status: number): number {
 test('the processes share one port, and a scrape of any of them returns the metrics of all', async () => {
   const { group, origin, pids } = await startedGroup();
   expect(pids).not.toContain(group.pid);
-  expect(group.stderr).toBe(`The Pet Store Service listens on ${origin}/v1\nDocumentation: ${origin}/docs\n`);
+  expect(group.stderr.split('\n')).toEqual([
+    `The Pet Store Service listens on ${origin}/v1`,
+    expect.stringMatching(/^To make an API key: .+ keys create --client my-app$/),
+    `Documentation: ${origin}/docs`,
+    '',
+  ]);
 
   const apiKey = await createMetricsKey();
   const countsOf = async (): Promise<Map<string, number>> => {

@@ -1,6 +1,7 @@
 import type { DynamicModule, Type } from '@nestjs/common';
 import type { RequestStep } from '#api-keys';
 import { StartupError } from '#runtime';
+import { commandHere } from '#settings';
 import type { Application, DocumentedPart, MigrationSource, Settings, SettingsOf } from '#settings';
 import type { Commands } from './commands/context.js';
 import type { CoreConfig } from './core-settings.js';
@@ -64,7 +65,8 @@ export interface ServiceDefinition<Parts extends readonly Part[] = readonly Part
 export function defineService<const Parts extends readonly Part[]>(
   definition: ServiceDefinition<Parts>,
 ): ServiceDefinition<Parts> {
-  return definition;
+  const { product } = definition;
+  return { ...definition, product: { ...product, command: commandHere(product) } };
 }
 
 /** @throws StartupError when a definition has names that could not be shown everywhere, no part where one should be, or one twice */

@@ -121,7 +121,7 @@ async function serve(
     await apiKeys.withdraw(first.key);
     new Logger('Start').warn(
       `${(error as Error).message} Nobody has seen the first API key, ${first.key.id}: it is revoked. ` +
-        `Make another: ${product.command} keys create --client my-app`,
+        `Make another with '${product.command} keys create --client my-app'.`,
     );
   }
 }
@@ -162,7 +162,7 @@ function stopOnSignal(config: CoreConfig, close: (signal?: NodeJS.Signals) => Pr
 
 /**
  * The text on the console after a start, in lines of at most 80 columns: the address of the service, the first API key if
- * one was made, with a command to try it, and where the documentation is.
+ * one was made, with a command to try it, else the command that makes one, and where the documentation is.
  */
 function welcome(definition: ServiceDefinition, config: CoreConfig, port: number, firstKey?: string): string {
   const address = `http://localhost:${port}`;
@@ -172,6 +172,8 @@ function welcome(definition: ServiceDefinition, config: CoreConfig, port: number
   if (firstKey !== undefined) {
     lines.push('', 'Your API key, shown only once:', '', `  export API_KEY=${firstKey}`, '');
     lines.push(...(definition.firstCall?.(base) ?? []));
+  } else {
+    lines.push(`To make an API key: ${definition.product.command} keys create --client my-app`);
   }
   lines.push(...definition.parts.flatMap((part) => part.greeting?.(address) ?? []));
   return lines.join('\n');

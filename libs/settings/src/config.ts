@@ -1,3 +1,5 @@
+import { existsSync } from 'node:fs';
+import { dirname, join, relative } from 'node:path';
 import { StartupError } from '#runtime';
 import { type Environment, type Settings, type SettingsOf, WrongValue } from './setting.js';
 
@@ -8,13 +10,31 @@ export interface Product {
    * digits and `_`.
    */
   readonly name: string;
-  /** How to run a command of the product on the command line, such as `npm run orders --`. */
+  /**
+   * How to run a command of the product by npm, such as `npm run orders --`. `defineService` replaces it in a process that npm
+   * has not started, as in a container: see `commandHere`.
+   */
   readonly command: string;
   /**
    * The start of every API key that the service makes: at most seven letters in lower case and digits, then `_`, because lists of
    * keys show 12 characters of each. Secret scanners search for it, so it never changes.
    */
   readonly apiKeyPrefix: string;
+}
+
+/**
+ * How to run a command where this process runs: as the product says if npm has started it, else with the file `cli.js` beside its
+ * program, such as `node dist/src/cli.js`. A service, which shows it to strangers, names no file outside its working directory.
+ */
+export function commandHere({ command }: Product): string {
+  const [, program] = process.argv;
+  if (process.env['npm_lifecycle_event'] !== undefined || program === undefined) return command;
+  // The bundle of the service stands in a folder beside that of the commands.
+  const file = ['cli.js', '../src/cli.js'].map((path) => join(dirname(program), path)).find(existsSync);
+  if (file === undefined) return command;
+  const path = relative(process.cwd(), file);
+  if (!path.startsWith('..')) return `node ${path}`;
+  return program === file ? `node ${file}` : command;
 }
 
 /**

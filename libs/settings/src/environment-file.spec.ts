@@ -117,6 +117,17 @@ test('unknown names of .env are one warning, with the nearest known name and wit
   expect(warningOf(many)).toMatch(/ OWN_0, .* OWN_19 and 10 more\.$/);
 });
 
+test('a call without names only loads the values, and a later one tells the same as a first one', () => {
+  writeFileSync('.env', 'DATABASE_ULR=secret\nPORT=1');
+  const environment: Record<string, string | undefined> = { LOG_LEVLE: 'secret' };
+  expect(loadEnvironmentFile(undefined, environment)).toBeUndefined();
+  expect(environment).toEqual({ LOG_LEVLE: 'secret', DATABASE_ULR: 'secret', PORT: '1' });
+  expect(loadEnvironmentFile(KNOWN, environment)).toBe(
+    '.env sets what is no setting of the service: DATABASE_ULR (did you mean DATABASE_URL?); ' +
+      'the environment sets what is no setting of the service: LOG_LEVLE (did you mean LOG_LEVEL?).',
+  );
+});
+
 test('a name of the environment is told only if it is a slip of a setting that is not set', () => {
   rmSync('.env', { force: true });
   const told = (...names: string[]): string | undefined =>

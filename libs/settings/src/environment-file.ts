@@ -22,24 +22,27 @@ const SHORTEST_SLIP = 8;
 const MOST_NAMES = 20;
 
 /**
- * Loads `.env` of the working directory, if it exists. Variables that are set already keep their values.
+ * Loads `.env` of the working directory, if it exists. Variables that are set already keep their values. A second call adds
+ * nothing.
  *
- * @param known the names of all settings
+ * @param known the names of all settings; none: returns no line
  * @returns a line for the operator: names that nobody knows and names that are set twice, never values; undefined if there are none
  * @throws StartupError when the file cannot be read, is not UTF-8, or has a line that is no assignment
  */
-export function loadEnvironmentFile(known: readonly string[], environment = process.env): string | undefined {
-  // Before the file adds to it: most of it belongs to other programs, so only what is nearly one of ours is told.
-  const missing = known.filter((name) => name.length >= SHORTEST_SLIP && environment[name] === undefined);
-  const others = Object.keys(environment).filter((name) => !known.includes(name));
+export function loadEnvironmentFile(known?: readonly string[], environment = process.env): string | undefined {
+  const assignments = exists() ? parse(textOf()) : [];
+  const values = new Map(assignments);
+  const own = { ...environment };
+  for (const [name, value] of values) environment[name] ??= value;
+  if (known === undefined) return undefined;
+
+  // Most of the environment belongs to other programs, so only what is nearly one of ours is told.
+  const missing = known.filter((name) => name.length >= SHORTEST_SLIP && own[name] === undefined);
+  const others = Object.keys(own).filter((name) => !known.includes(name) && own[name] !== values.get(name));
   const slips = others.flatMap((name) => {
     const meant = missing.find((setting) => isSlip(name, setting));
     return meant === undefined ? [] : [withNearest(name, meant)];
   });
-  const assignments = exists() ? parse(textOf()) : [];
-  const values = new Map(assignments);
-  for (const [name, value] of values) environment[name] ??= value;
-
   const names = assignments.map(([name]) => name);
   const unknown = [...values.keys()].filter((name) => !known.includes(name) && !OF_OTHERS.test(name));
   const repeated = [...new Set(names.filter((name, index) => names.indexOf(name) !== index))];

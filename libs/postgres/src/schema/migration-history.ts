@@ -64,7 +64,7 @@ export function schemaFault(status: readonly MigrationStatus[], { command }: Pro
   const missing = missingNames(status);
   if (missing.length === 0) return undefined;
   const state = missing.length === status.length ? 'empty' : `outdated: it lacks ${missing.join(', ')}`;
-  return new StartupError(`The database schema is ${state}. Run: ${command} migrate`);
+  return new StartupError(`The database schema is ${state}. Run '${command} migrate'.`);
 }
 
 /** Why this version must not change the schema either: somebody else has changed it, and it is not declared compatible. */
@@ -76,7 +76,7 @@ export function foreignSchema(status: readonly MigrationStatus[]): StartupError 
   return new StartupError(
     missing.length === 0
       ? `The database schema is newer than this version and not backward compatible: ${has}. ` +
-          `Start the version that applied it, or revert with its command migrate:revert`
+          `Start the version that applied it, or revert with its command migrate:revert.`
       : `The database schema is of another line of versions, such as one before 1.0.0, or of another application: ${has}, ` +
           `and lacks ${missing.join(', ')}. Set the database to an empty one, or start the version that made this one.`,
   );
@@ -121,7 +121,7 @@ export async function appliedMigrations(
   if (state === 'nowhere') {
     throw new StartupError(
       'No schema of the search_path exists, or the user of DATABASE_URL may use none. Set the search_path of that user ' +
-        'to one: ALTER ROLE … SET search_path TO public',
+        'to one, by ALTER ROLE … SET search_path TO public.',
     );
   }
   if (state === 'missing') return new Map();

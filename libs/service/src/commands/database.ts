@@ -2,7 +2,7 @@ import type { Command } from 'commander';
 import type { StartupError } from '#runtime';
 import type { MigrationStatus } from '#postgres';
 import type { CommandContext } from './context.js';
-import { resultText, table } from './terminal.js';
+import { resultText, sentence, table } from './terminal.js';
 
 /** Adds `migrate`, `migrate:status` and `migrate:revert`. */
 export function addDatabaseCommands(program: Command, context: CommandContext): void {
@@ -41,7 +41,7 @@ export function addDatabaseCommands(program: Command, context: CommandContext): 
 /** Prints why this version cannot run on the schema, and sets the exit code to 1. */
 function report(context: CommandContext, fault: StartupError | undefined): void {
   if (fault === undefined) return;
-  context.tell(`${context.application.product.name}: ${fault.message}\n`);
+  context.tell(`${context.application.product.name}: ${sentence(fault.message)}\n`);
   context.exitCode = 1;
 }
 

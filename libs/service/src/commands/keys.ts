@@ -58,10 +58,11 @@ export function addKeyCommands(program: Command, context: CommandContext): void 
     .option('--client <name>', 'only keys of this client')
     .option('--json', 'print JSON')
     .action(async ({ client, json }: { client?: string; json?: boolean }) => {
-      const list = await withKeys(context, (apiKeys) => apiKeys.list({ client }));
-      const whose = client === undefined ? '' : ` of a client '${printable(client)}'`;
-      const none = `No API key${whose}. Make one: ${context.application.product.command} keys create --client my-app`;
-      context.print(resultText(json, list.map(describe), list.length === 0 ? none : keyTable(list)));
+      await withKeys(context, async (apiKeys) => {
+        const list = await apiKeys.list({ client });
+        const text = list.length > 0 ? keyTable(list) : await noKey(context, apiKeys, client);
+        context.print(resultText(json, list.map(describe), text));
+      });
     });
   keys
     .command('show')
@@ -98,6 +99,17 @@ export function addKeyCommands(program: Command, context: CommandContext): void 
       });
       context.print(resultText(options.json, describe(key), details(key)));
     });
+}
+
+/** Why a list of keys is empty, and what to do. */
+async function noKey(context: CommandContext, apiKeys: ApiKeysService, client: string | undefined): Promise<string> {
+  const { command } = context.application.product;
+  const clients = client === undefined ? [] : (await apiKeys.list()).map((key) => key.client.name);
+  if (client === undefined || clients.length === 0)
+    return `There is no API key. Make one with '${command} keys create --client my-app'.`;
+  const nearest = nearestName(client, clients);
+  const meant = nearest === undefined ? '' : ` Did you mean '${printable(nearest)}'?`;
+  return `No API key is of a client '${printable(client)}'.${meant} See '${command} keys list'.`;
 }
 
 /** @throws StartupError for a scope that no operation needs */

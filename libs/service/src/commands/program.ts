@@ -1,21 +1,22 @@
-import { Command, CommanderError } from 'commander';
+import { type Command, CommanderError } from 'commander';
 import { checkDefinition, type ServiceDefinition } from '../definition.js';
-import { loadEnvironmentFile } from '../settings.js';
 import { type CommandContext, type LoadApplication, OwnContext } from './context.js';
 import { addDatabaseCommands } from './database.js';
 import { addKeyCommands } from './keys.js';
+import { ServiceCommand } from './service-command.js';
 import { runInsteadInService } from './service-client.js';
+
+const HELP = 'help';
 
 /** Creates the program with all commands. Nest and TypeORM are imported only when a command runs. */
 export function createProgram(context: CommandContext): Command {
   const { application } = context;
   checkDefinition(application);
-  const { name } = application.product;
-  const program = new Command(name)
+  const { name, command } = application.product;
+  const program = new ServiceCommand(command)
     .description(`Operate the ${application.info.title}, with its settings in the environment and .env.`)
     .version(application.release, '-V, --version', 'print the version')
-    .showSuggestionAfterError()
-    .showHelpAfterError('(see --help)')
+    .helpCommand(false)
     .exitOverride()
     .configureOutput({
       writeOut: (text) => context.print(text),
@@ -31,8 +32,26 @@ export function createProgram(context: CommandContext): Command {
     .command('openapi')
     .description('print the OpenAPI document')
     .action(async () => context.print((await context.document()).json));
+  addHelp(program);
   refuseRepetitions(program);
   return program;
+}
+
+/** Adds `help [command...]`: Commander's own takes one word, and prints the help of `keys` for `help keys create`. */
+function addHelp(program: ServiceCommand): void {
+  program
+    .command(HELP)
+    .description('display help for a command')
+    .argument('[command...]')
+    .action((words: string[]) => {
+      let found: Command = program;
+      for (const word of words) {
+        const next = found.commands.find((each) => each.name() === word);
+        if (next === undefined) return found.error(`error: unknown command '${word}'`);
+        found = next;
+      }
+      found.help();
+    });
 }
 
 /** Commander would take the last value of an option that is given twice. */
@@ -83,8 +102,7 @@ export async function runCommands(definition: ServiceDefinition, load: LoadAppli
   process.stderr.on('error', () => undefined);
   const createOne = (): Command =>
     createProgram(context).hook('preAction', async (_, command) => {
-      await loadEnvironmentFile(definition);
-      await runInsteadInService(context, words, command);
+      if (command.name() !== HELP) await runInsteadInService(context, words, command);
     });
   process.exitCode = await runCommand(createOne, context, words);
   const failure = await context.printFailure();

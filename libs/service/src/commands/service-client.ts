@@ -4,6 +4,8 @@ import { type IncomingMessage, request } from 'node:http';
 import { resolve } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { StartupError } from '#runtime';
+import { loadEnvironmentFile as loadFile, optional, readSettings } from '#settings';
+import { loadEnvironmentFile } from '../settings.js';
 import type { CommandContext } from './context.js';
 import { KEY_HINT } from './keys.js';
 
@@ -26,12 +28,16 @@ export const END_FIELD = 'petstore-end';
 /** Largest header section in bytes, of the request and of its answer: a command line of 2 MiB, the limit of Linux, percent-encoded. */
 export const MAX_HEADER_BYTES = 32 * 1_024 * 1_024;
 
+/** Whether there is a server. Its URI is read where it is needed. */
+const IS_SET = optional('DATABASE_URL', '', '', (uri) => uri);
+
 /** The commands that need no database, and those that make one because they fill it. */
 const WITHOUT_DATABASE = new Set(['openapi']);
 const MAKES_DATABASE = new Set(['import', 'migrate']);
 
 /**
- * Returns when this process must run the command. Throws CommanderError with the exit code when the service has run it.
+ * Returns when this process must run the command, with the variables of `.env` loaded. Throws CommanderError with the exit code when
+ * the service has run it; this process has then loaded little.
  *
  * @throws StartupError when the command would make a database and was not told to
  */
@@ -40,25 +46,15 @@ export async function runInsteadInService(
   words: readonly string[],
   command: Command,
 ): Promise<void> {
-  if (WITHOUT_DATABASE.has(command.name())) return;
-  const { databaseUrl, dataDir } = await context.config();
-  if (databaseUrl !== undefined) return;
   const { application } = context;
   const added = [application, ...application.parts].flatMap(({ commands = [] }) => commands);
   // `export` asks the service itself.
-  if (['keys', ...added.flatMap(({ inService = [] }) => inService)].includes(words[0] as string)) {
-    const line = words[0] === 'keys' && command.args.includes('-') ? await context.readLine(KEY_HINT) : undefined;
-    const decoder = new TextDecoder();
-    const print = (bytes: Buffer): Promise<string | void> => {
-      context.print(decoder.decode(bytes, { stream: true }));
-      return context.printed().catch((error: Error) => error.message);
-    };
-    const end = await runInService(dataDir, { words, line }, print);
-    if (end !== undefined) {
-      context.tell(end.messages);
-      throw new CommanderError(end.exitCode, 'petstore.service', 'The service ran the command.');
-    }
-  }
+  if (['keys', ...added.flatMap(({ inService = [] }) => inService)].includes(words[0] as string))
+    await askService(context, words, command);
+  await loadEnvironmentFile(application);
+  if (WITHOUT_DATABASE.has(command.name())) return;
+  const { databaseUrl, dataDir } = await context.config();
+  if (databaseUrl !== undefined) return;
   const { hasDatabase } = await import('#embedded-postgres');
   if (await hasDatabase(dataDir)) return;
   const directory = resolve(dataDir);
@@ -70,8 +66,26 @@ export async function runInsteadInService(
   const hasOption = command.options.some(({ long }) => long === '--new-database');
   throw new StartupError(
     `DATA_DIR '${directory}' has no database, and none was made. Run this in the directory of the service, or set DATA_DIR ` +
-      `or DATABASE_URL as there. ${hasOption ? '--new-database makes a new one' : `'${application.product.command} migrate' makes a new one`}.`,
+      `or DATABASE_URL as there. ${hasOption ? '--new-database' : `'${application.product.command} migrate'`} makes a new one.`,
   );
+}
+
+/** Throws CommanderError with the exit code when a service has run the command. */
+async function askService(context: CommandContext, words: readonly string[], command: Command): Promise<void> {
+  loadFile();
+  const { EMBEDDED_SETTINGS } = await import('#embedded-postgres');
+  const { databaseUrl, dataDir } = readSettings({ ...EMBEDDED_SETTINGS, databaseUrl: IS_SET });
+  if (databaseUrl !== undefined) return;
+  const line = words[0] === 'keys' && command.args.includes('-') ? await context.readLine(KEY_HINT) : undefined;
+  const decoder = new TextDecoder();
+  const print = (bytes: Buffer): Promise<string | void> => {
+    context.print(decoder.decode(bytes, { stream: true }));
+    return context.printed().catch((error: Error) => error.message);
+  };
+  const end = await runInService(dataDir, { words, line }, print);
+  if (end === undefined) return;
+  context.tell(end.messages);
+  throw new CommanderError(end.exitCode, 'petstore.service', 'The service ran the command.');
 }
 
 /**

@@ -35,6 +35,11 @@ function nameOf(stream: Output): string {
   return stream.fd === 1 ? 'Standard output' : 'Standard error';
 }
 
+/** A message with its full stop, unless it ends a sentence already. */
+export function sentence(message: string): string {
+  return /[.?!…]$/.test(message) ? message : `${message}.`;
+}
+
 /** A message: nothing in it controls a terminal, and API keys of this service are cut to their displayed characters. */
 export function messageText(text: string, { apiKeyPrefix }: Product): string {
   return printableLines(text).replace(new RegExp(`(${apiKeyPrefix}\\w{7})\\w{42}`, 'g'), '$1…');
