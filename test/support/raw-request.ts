@@ -1,3 +1,4 @@
+import { once } from 'node:events';
 import { connect } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { connect as connectTls } from 'node:tls';
@@ -42,7 +43,10 @@ export function rawRequest(port: number, bytes: string | Buffer, options: RawReq
   });
 }
 
-/** Sends segments of bytes, one character each, with pauses of 150 ms; returns what a server sends until it closes. */
+/**
+ * Sends segments of bytes, one character each; returns what a server sends until it closes. Before each further segment it waits
+ * until the server has sent something, for at most 1 s.
+ */
 export async function sendSegments(url: URL, segments: readonly string[], timeoutMs: number): Promise<string> {
   const isTls = url.protocol === 'https:';
   const port = Number(url.port || (isTls ? 443 : 80));
@@ -54,7 +58,7 @@ export async function sendSegments(url: URL, segments: readonly string[], timeou
   socket.on('error', (error: Error) => (received ||= error.message));
   const closed = new Promise((resolve) => void socket.once('end', resolve).once('close', resolve));
   for (const [index, segment] of segments.entries()) {
-    if (index > 0) await sleep(150);
+    if (index > 0) await Promise.race([once(socket, 'data').catch(() => undefined), closed, sleep(1_000)]);
     if (!socket.destroyed) socket.write(segment, 'latin1');
   }
   const late = sleep(timeoutMs, 'STILL OPEN', { ref: false });
