@@ -2,7 +2,7 @@
 -- the schema, once a day, by cron:
 --
 --   psql -X "$OWNER_URL" -v table=pet -v size=10000000 -v ahead=2 -f ahead.sql
---   psql -X "$OWNER_URL" -v table=key_usage -v size=1 -v ahead=7 -v keep=400 -f ahead.sql
+--   psql -X "$OWNER_URL" -v table=key_usage -v size=7 -v ahead=2 -v keep=400 -f ahead.sql
 --
 -- table  its name as the owner's search_path finds it
 -- size   numbers or days of a new partition

@@ -1,7 +1,7 @@
 -- Makes a table a partitioned one, while the service runs. README.md says when, and what requests notice. As the owner of the schema:
 --
 --   psql -X "$OWNER_URL" -v table=pet -v column=id -v size=10000000 -f partition.sql               by range: no row is copied
---   psql -X "$OWNER_URL" -v table=key_usage -v column=day -v size=1 -f partition.sql               by range of days
+--   psql -X "$OWNER_URL" -v table=key_usage -v column=day -v size=7 -f partition.sql               by range of days
 --   psql -X "$OWNER_URL" -v table=idempotency_key -v column=client_id -v hash=8 -f partition.sql   by hash: rows are copied
 --
 -- table   its name as the owner's search_path finds it

@@ -113,7 +113,7 @@ const sorted = (ids: string[]): string[] => [...ids].sort((a, b) => Number(BigIn
 
 test('the service runs on a database that pg_dump and pg_restore have made', async () => {
   await addMany('dumped');
-  await run(block('sh', 'pg_dump', 'pg_dump'), { DATABASE_URL: ownerUrl });
+  await run(block('sh', 'pg_dump', 'pg_dump'), { OWNER_URL: ownerUrl });
   await administer(server.url, `CREATE DATABASE again OWNER ${DATABASE}_owner`);
   await run(block('sh', 'pg_dump', 'pg_restore'), { NEW_DATABASE_URL: databaseUrl(server.url, 'again') });
   const url = databaseUrl(serviceUrl, 'again');

@@ -135,6 +135,7 @@ if (engine === 'postgresql') {
     // Not: the required option is missing.
     [['export', '--file', 'x'], `unknown option '--file'. Its options: --to.${seeHelp(' export')}`],
     [['keys', 'create', '--clent=x'], `unknown option '--clent'. Did you mean --client?${seeHelp(' keys create')}`],
+    [['migrate', '--dry-run=maybe'], `option '--dry-run' takes no value.${seeHelp(' migrate')}`],
     [
       ['migrate', 'status'],
       "too many arguments for 'migrate'. Expected 0 arguments but got 1. Did you mean migrate:status?" +

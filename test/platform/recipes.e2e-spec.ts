@@ -299,9 +299,12 @@ class Toy {
 
   @TextProperty({ description: 'The name.', minLength: 1, maxLength: 40 })
   name: string;
+
+  @TextProperty({ description: 'A note.', minLength: 1, maxLength: 40, nullable: true })
+  note: string | null;
 }
 
-const toToy = ({ id, name }: ToyEntity): Toy => Object.assign(new Toy(), { id: int64Of(id), name });
+const toToy = ({ id, name, note }: ToyEntity): Toy => Object.assign(new Toy(), { id: int64Of(id), name, note });
 
 class ListToysQuery {
   @LimitParameter('Most toys.')
@@ -329,6 +332,11 @@ class ToysRepository extends SharedRepository<ToyEntity, Toy> {
 
   list(query: ListToysQuery): Promise<Page<Toy>> {
     return this.page(query, { name: query.name });
+  }
+
+  async change(id: bigint, change: ToyChange): Promise<Toy | undefined> {
+    const found = await this.repository.findOneBy({ id: String(id) });
+    return found ? toToy(await this.repository.save(this.repository.merge(found, change))) : undefined;
   }
 
   async listByQuery(query: ListToysQuery): Promise<Page<Toy>> {
@@ -372,10 +380,10 @@ class ToysService {
     await this.toys.insert(names.map((name) => ({ name })));
   }
 
-  async change(id: bigint, change: ToyChange): Promise<ToyEntity> {
-    const found = await this.toys.findOneBy({ id: String(id) });
-    if (found === null) throw new ApiError(TOY_NOT_FOUND);
-    return this.toys.save(this.toys.merge(found, change));
+  async change(id: bigint, change: ToyChange): Promise<Toy> {
+    const changed = await this.repository.change(id, change);
+    if (!changed) throw new ApiError(TOY_NOT_FOUND);
+    return changed;
   }
 
   async delete(id: bigint): Promise<void> {
@@ -440,12 +448,12 @@ class TestToysController {
   }
 
   @Patch(':toyId')
-  changeToy(@Param() { toyId }: ToyPath, @Body() change: ToyChange): Promise<ToyEntity> {
+  changeToy(@Param() { toyId }: ToyPath, @Body() change: ToyChange): Promise<Toy> {
     return this.toys.change(toyId, change);
   }
 
   @Patch(':toyId/other')
-  changeOther(@Param() { toyId }: ToyPath, @Body() change: OtherToyChange): Promise<ToyEntity> {
+  changeOther(@Param() { toyId }: ToyPath, @Body() change: OtherToyChange): Promise<Toy> {
     return this.toys.change(toyId, change);
   }
 
@@ -564,7 +572,7 @@ test('a stream sends the toys that are added', async () => {
   abort.abort();
   const { id } = json as { id: string };
   expect(text).toContain(`event: added`);
-  expect(text).toContain(`data: {"id":${id},"name":"drum"}`);
+  expect(text).toContain(`data: {"id":${id},"name":"drum","note":null}`);
 });
 
 test('an error with details, and a list with the rules of its items', async () => {

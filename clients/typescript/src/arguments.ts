@@ -71,11 +71,16 @@ export function optional({ isMet, ...rule }: Rule): Rule {
 /**
  * Reads each named member of an object of the caller once, and checks it.
  *
- * @throws PetStoreError `invalid_argument`, which names the member and says what would be right
+ * @throws PetStoreError `invalid_argument`, which names the member and says what would be right; also for a member without a rule
  */
 export function readMembers<T extends object>(name: string, object: T, rules: { readonly [K in keyof T]-?: Rule }): T {
   if (typeof object !== 'object' || object === null || Array.isArray(object)) {
     throw invalidArgument(name, { text: 'an object' }, object);
+  }
+  const unknown = attempt(`${name} cannot be read`, () => Object.keys(object)).find((member) => !(member in rules));
+  if (unknown !== undefined) {
+    const message = `${name} has no member ${shown(unknown)}, only ${Object.keys(rules).join(', ')}`;
+    throw new PetStoreError({ code: 'invalid_argument', message });
   }
   const members = Object.entries<Rule>(rules).map(([member, rule]) => {
     const value = attempt(`${name}.${member} cannot be read`, () => (object as Record<string, unknown>)[member]);

@@ -232,7 +232,8 @@ export class PetStoreClient {
   /** @param after the last pet of the page before */
   private async readPage(options: PageOptions, after?: bigint): Promise<PetsPage | NotModified> {
     const url = this.pageAddress(options);
-    const { status, headers, requestId, body } = await this.get('listPets', url, isListOfPets, options);
+    const { ifNoneMatch, signal } = options;
+    const { status, headers, requestId, body } = await this.get('listPets', url, isListOfPets, { ifNoneMatch, signal });
     const etag = headers.get('etag') ?? undefined;
     if (status === 304) return { notModified: true, etag };
 

@@ -8,8 +8,8 @@
  * - `aborted`: the caller's AbortSignal ended the call; `cause` is its reason. The request may have been carried out.
  * - `unexpected_response`: a response that the service does not give, such as the page of a proxy, or a list whose next
  *   page is one that was read before.
- * - `origin_not_allowed`: the browser gives no response to this page, because the service does not allow its origin
- *   (CORS). The request was not carried out.
+ * - `origin_not_allowed`: the browser gives no response to this page: the service does not allow its origin (CORS), or a
+ *   proxy responded without the header fields of CORS. Then the request may have been carried out.
  */
 export type ClientErrorCode =
   'invalid_argument' | 'network_error' | 'timeout' | 'aborted' | 'unexpected_response' | 'origin_not_allowed';

@@ -31,9 +31,18 @@ function withNumbers(member: string, value: unknown): unknown {
  * @example localStorage.setItem('pet', toJson(pet));
  */
 export function toJson(value: unknown): string {
-  const text = attempt('value cannot be written as JSON', () => stringify(value));
+  const text = attempt('value cannot be written as JSON', () => stringify(value, expressible));
   if (text === undefined) throw invalidArgument('value', { text: 'a value that JSON can express' }, value);
   return text;
+}
+
+/** A replacer: refuses what JSON would silently leave out or turn into null. */
+function expressible(member: string, content: unknown): unknown {
+  const isLost = typeof content === 'function' || typeof content === 'symbol' || Number.isNaN(content);
+  if (isLost || content === Infinity || content === -Infinity) {
+    throw invalidArgument(member === '' ? 'value' : member, { text: 'a value that JSON can express' }, content);
+  }
+  return content;
 }
 
 /**
@@ -51,7 +60,7 @@ export function writeBody(name: string, value: object): string {
       if (INT64_MEMBERS.has(member) && content !== undefined) {
         for (const one of Array.isArray(content) ? content : [content]) requireBigint(member, one);
       }
-      return content;
+      return expressible(member, content);
     }),
   );
   if (text === undefined) throw invalidArgument(name, { text: 'an object that JSON can express' }, value);

@@ -45,15 +45,20 @@ export class Transport {
   /** Whether a response could be read: a browser then allows this page to read the others, too. */
   private hasAnswered = false;
 
+  /** Private at run time, too: consoles and JSON would show the API key. */
+  readonly #options: TransportOptions;
+
   /** @param onAnswer called with the header fields of every response, errors included */
   constructor(
-    private readonly options: TransportOptions,
+    options: TransportOptions,
     private readonly onAnswer: (call: Call, headers: Headers) => void,
-  ) {}
+  ) {
+    this.#options = options;
+  }
 
   /** @throws PetStoreError of the last attempt */
   async send(call: Call): Promise<Answer> {
-    const { apiKey, maxAttempts, maxTotalMs } = this.options;
+    const { apiKey, maxAttempts, maxTotalMs } = this.#options;
     const deadline = performance.now() + maxTotalMs;
     const callId = randomId();
     const headers = new Headers({ ...call.headers, authorization: `Bearer ${apiKey}` });
@@ -78,7 +83,7 @@ export class Transport {
     remainingMs: number,
   ): Promise<Answer | PetStoreError> {
     if (call.signal?.aborted) return aborted(call.signal, requestId);
-    const timeoutMs = Math.min(this.options.attemptTimeoutMs, remainingMs);
+    const timeoutMs = Math.min(this.#options.attemptTimeoutMs, remainingMs);
     headers.set('x-request-id', requestId);
     const limit = new TimeLimit(timeoutMs, call.signal);
     let response: Response;
@@ -117,7 +122,7 @@ export class Transport {
   /** Rejects also where the `fetch` of the caller throws. */
   private async fetch(...parameters: Parameters<typeof fetch>): Promise<Response> {
     // Browsers refuse `fetch` when it is called as a method of another object.
-    const { fetch = globalThis.fetch } = this.options;
+    const { fetch = globalThis.fetch } = this.#options;
     return fetch(...parameters);
   }
 
@@ -130,7 +135,7 @@ export class Transport {
   private async refuseForeignOrigin({ url, signal }: Call, failure: PetStoreError, remainingMs: number): Promise<void> {
     const page = (globalThis as { location?: { origin?: string } }).location?.origin;
     if (page === undefined || page === url.origin || this.hasAnswered) return;
-    const limit = new TimeLimit(Math.min(this.options.attemptTimeoutMs, remainingMs), signal);
+    const limit = new TimeLimit(Math.min(this.#options.attemptTimeoutMs, remainingMs), signal);
     const { cause, requestId } = failure;
     try {
       const options = { mode: 'no-cors', credentials: 'omit', cache: 'no-store', signal: limit.signal } as const;
@@ -143,7 +148,7 @@ export class Transport {
     }
     const message =
       `${url.origin} answers, but the browser does not let pages of ${page} read its responses (CORS). ` +
-      `If baseUrl is right, the service must name ${page} in its setting CORS_ORIGINS.`;
+      `If baseUrl is right, the service must name ${page} in its setting CORS_ORIGINS, or a proxy in between fails without CORS.`;
     throw new PetStoreError({ code: 'origin_not_allowed', message, requestId, cause });
   }
 

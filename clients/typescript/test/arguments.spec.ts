@@ -1,4 +1,5 @@
 import { jest } from '@jest/globals';
+import { inspect } from 'node:util';
 import { fromJson, type NewPet, type Pet, PetStoreClient, type PetStoreClientOptions, toJson } from '../src/index.js';
 import { failureOf } from './support.js';
 
@@ -208,4 +209,23 @@ describe('toJson and fromJson', () => {
     const error = await failureOf(Promise.resolve().then(() => fromJson(text as string)));
     expect([error.code, error.message]).toEqual(['invalid_argument', expect.stringMatching(/^text must be /)]);
   });
+});
+
+test('an option that does not exist is refused, and the message lists those that do', async () => {
+  const wrong = { ...OPTIONS, maxRetries: 3 };
+  expect(() => new PetStoreClient(wrong)).toThrow(
+    'options has no member "maxRetries", only baseUrl, apiKey, fetch, attemptTimeoutMs, maxAttempts, maxTotalMs, onDeprecation',
+  );
+  const misspelt: object = { stauts: 'sold' };
+  expect(await failureOf(new PetStoreClient(OPTIONS).listPetsPage(misspelt))).toMatchObject({
+    code: 'invalid_argument',
+    message: expect.stringContaining('options has no member "stauts", only '),
+  });
+});
+
+test('neither a console nor JSON shows the API key of a client', () => {
+  const client = new PetStoreClient(OPTIONS);
+  expect([inspect(client, { depth: null, showHidden: true }), JSON.stringify(client)].join()).not.toContain(
+    OPTIONS.apiKey,
+  );
 });

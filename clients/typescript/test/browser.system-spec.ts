@@ -153,7 +153,7 @@ describe('from an origin that CORS_ORIGINS does not name', () => {
       expect([code, message]).toEqual([
         'origin_not_allowed',
         `${app.origin} answers, but the browser does not let pages of ${foreign()} read its responses (CORS). ` +
-          `If baseUrl is right, the service must name ${foreign()} in its setting CORS_ORIGINS.`,
+          `If baseUrl is right, the service must name ${foreign()} in its setting CORS_ORIGINS, or a proxy in between fails without CORS.`,
       ]);
       const attempts = sent.filter((request) => request === 'POST /v1/pets');
       expect([attempts.length, sent.at(-1)]).toEqual([Math.min(most, 2), 'GET /v1/']);

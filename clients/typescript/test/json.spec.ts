@@ -1,4 +1,4 @@
-import { fromJson, writeBody } from '../src/json.js';
+import { fromJson, toJson, writeBody } from '../src/json.js';
 
 describe('fromJson', () => {
   test.each(['0', '7', '-7', '9007199254740993', '-9007199254740993', '9223372036854775807', '-9223372036854775808'])(
@@ -39,3 +39,13 @@ describe('the body of a request', () => {
     expect(() => writeBody('pet', { name: 'Rex', categoryId })).toThrow(/^categoryId must be a bigint/);
   });
 });
+
+test.each([NaN, Infinity, -Infinity, () => 'x', Symbol('x')])(
+  '%p is refused, which JSON would leave out or turn into null',
+  (wrong) => {
+    expect(() => toJson({ list: [wrong] })).toThrow(/must be a value that JSON can express/);
+    expect(() => writeBody('pet', { name: 'Rex', status: wrong })).toThrow(
+      'status must be a value that JSON can express',
+    );
+  },
+);

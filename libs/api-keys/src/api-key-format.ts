@@ -27,7 +27,10 @@ export function keysIn(text: string, apiKeyPrefix: string): string[] {
   return [...new Set(text.match(new RegExp(`(?<![0-9A-Za-z_])${wholeKey(apiKeyPrefix)}(?![0-9A-Za-z_])`, 'g')))];
 }
 
-/** A text without what is copied with a key: quotes, white space, `Bearer` before it, the ellipsis of `keys list` after it. */
+/**
+ * Removes characters that are often copied along with a key: quotes, white space, `Bearer` before it, the ellipsis of `keys list`
+ * after it.
+ */
 export function withoutWrapping(text: string): string {
   const [, inner = ''] =
     /^[\s"'`<“”‘’]*(?:(?:Authorization:\s*)?Bearer\s+)?["'`<“”‘’]*([^]*?)[…\s"'`>“”‘’,;]*$/i.exec(text) ?? [];

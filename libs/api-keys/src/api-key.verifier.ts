@@ -109,7 +109,7 @@ export class ApiKeyVerifier {
    */
   lastKnown(token: string): VerifiedKey | undefined {
     const known = this.knownKeys.get(hash('sha256', token, 'base64'));
-    // Not after a change of any key: it may have been revoked.
+    // If any key has changed, this one may be revoked.
     return known?.changes === this.changes ? this.usableKey(known.key, this.clock.now()) : undefined;
   }
 
@@ -118,7 +118,7 @@ export class ApiKeyVerifier {
     return token?.startsWith(this.config.product.apiKeyPrefix) === true;
   }
 
-  /** The client of a key in memory, whether or not the key is still valid: only for its share of this process. */
+  /** The client of a key in memory, whether or not the key is still valid. Use it only for the client's even share of this process. */
   knownClient(token: string | undefined): bigint | undefined {
     return token === undefined ? undefined : this.knownKeys.get(hash('sha256', token, 'base64'))?.key.client.id;
   }

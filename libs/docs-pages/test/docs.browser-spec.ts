@@ -292,7 +292,7 @@ describe('/docs: trouble', () => {
     const tab = await browser.newPage({ javaScriptEnabled: false });
     await tab.goto(`${origin}/docs`);
     expect((await tab.locator('main').innerText()).trim()).toMatch(
-      /^This page needs JavaScript\..*the guide shows how/s,
+      /^Download: .*\n\s*This page needs JavaScript\..*the guide shows how/s,
     );
     await tab.close();
   });

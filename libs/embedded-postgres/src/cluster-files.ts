@@ -47,7 +47,7 @@ export async function isCluster(cluster: string): Promise<boolean> {
  */
 export async function prepareCluster(cluster: string): Promise<void> {
   const { uid, mode } = await stat(cluster);
-  // Its owner could not open the files that this process would make.
+  // The directory's owner could not open files that this process creates.
   if (uid !== process.geteuid?.())
     throw new StartupError(`The database '${cluster}' belongs to the user with the id ${uid}. Run this as that user.`);
   const version = await readFile(join(cluster, 'PG_VERSION'), 'utf8').catch((error: NodeJS.ErrnoException) => {

@@ -126,7 +126,7 @@ function writeBigint(value: bigint): string {
   return Number.isSafeInteger(number) ? `${number}` : `${value}`;
 }
 
-/** Whether a value has a `toJSON` of its author: not that of {@link declareJson}. */
+/** Whether a value has a custom `toJSON`, not the one of {@link declareJson}. */
 export function hasToJson(value: unknown): value is { toJSON(key: string): unknown } {
   if (typeof value !== 'object' || value === null) return false;
   const { toJSON } = value as Members;

@@ -1,5 +1,5 @@
 import type { VersioningOptions } from '@nestjs/common';
-// Not from '@nestjs/common' itself: The commands' help would load all of Nest.
+// Importing '@nestjs/common' would load all of Nest for `--help`.
 import { VersioningType } from '@nestjs/common/enums/version-type.enum.js';
 import type { HeaderObject, OpenAPIObject, SecuritySchemeObject, TagObject } from '@nestjs/swagger';
 import type { DataSourceOptions, MigrationInterface } from 'typeorm';

@@ -117,7 +117,7 @@ function refuseUnlessBegin(line: string, header: string): void {
     : /^\{"[\w-]+-export":(\d+),/.exec(line)?.[1];
   if (format === undefined) {
     if (line.startsWith('\x1f')) throw refused('The export is compressed. Unpack it, with gunzip.');
-    // Read as UTF-8, UTF-16 has a NUL for every other byte, and perhaps a byte order mark that is no UTF-8.
+    // UTF-16 that is read as UTF-8 has a NUL in every second byte, and perhaps a byte order mark that is no UTF-8.
     if (line.includes('\0') && line.replace(/[\0\ufffd]/g, '').startsWith(header)) {
       throw refused('The export is UTF-16, as > of Windows PowerShell writes it. Use --to <file>.');
     }

@@ -137,7 +137,8 @@ function causeOf(error: Error): UnavailableCause {
 
 /** By SQLSTATE (PostgreSQL, appendix A): what follows PostgreSQL's message. */
 const ADVICE: Readonly<Record<string, string>> = {
-  '42501': '. Grant the user of DATABASE_URL what "Roles and rights" of docs/operating.md lists.',
+  '42501':
+    '. Grant the user of DATABASE_URL what "Roles and rights" of docs/operating.md lists; migrate and import need the owner.',
   '42P01':
     '. If the database was restored in part, restore the whole backup; else a module names a table that no migration makes.',
   '25006': ': the database is a standby or read-only. Set DATABASE_URL to the primary.',

@@ -52,7 +52,7 @@ export class ServicePool extends pg.Pool {
   private readonly parameters: Map<string, string>;
   private readonly watch: NodeJS.Timeout | undefined;
   private silence: Error | undefined;
-  /** Number of statements that were left unanswered, and may wait for a synchronous standby. */
+  /** Number of statements without a response, which may wait for a synchronous standby. */
   private unanswered = 0;
   /** The statements in flight at the last look, and when they were first seen, by `performance.now()`. */
   private seen = new Map<object, number>();

@@ -16,6 +16,7 @@ export class ServiceCommand extends Command {
     if (unknown === undefined || isHelp || this.commands.length > 0) return result;
     const known = this.options.map(({ long, flags }) => long ?? flags);
     const flag = unknown.split('=')[0] as string;
+    if (known.includes(flag)) return this.error(`error: option '${flag}' takes no value`);
     const nearest = nearestName(flag, known);
     const remedy =
       nearest === undefined ? (known.length > 0 ? `Its options: ${known.join(', ')}.` : '') : asked(nearest);
