@@ -243,7 +243,7 @@ test.each([
   expect(made).toMatchObject({ ...NOTHING_WRONG, unacknowledgedButThere: 0 });
   expect(made.acknowledged).toBeGreaterThan(0);
   expect(pids.filter(runs)).toEqual([]);
-  expect(group.stderr).toMatch(/^The Pet Store Service [^\n]+\nDocumentation: [^\n]+\n$/);
+  expect(group.stderr).toMatch(/^The Pet Store Service [^\n]+\nTo make [^\n]+\nDocumentation: [^\n]+\n$/);
   expect(group.stdout).not.toContain('Cutting');
   report(`${signal} to ${count} processes`, { ...tally(outcomes), 'slowest ms': Math.ceil(percentile(outcomes, 1)) });
 });
