@@ -23,17 +23,14 @@ export async function partitionTables({ ownerSettings }: TestDatabase): Promise<
     CREATE TABLE pet_3 PARTITION OF pet FOR VALUES FROM (9) TO (12);
     CREATE TABLE pet_default PARTITION OF pet DEFAULT;
 
-    DROP TABLE key_usage;
-    CREATE TABLE key_usage (
-      key_id bigint NOT NULL CONSTRAINT fk_key_usage_key REFERENCES api_key,
-      operation text NOT NULL,
-      day date NOT NULL,
-      calls bigint NOT NULL,
-      last_call_at timestamptz NOT NULL,
-      last_user_agent text,
-      CONSTRAINT pk_key_usage PRIMARY KEY (key_id, day, operation)
-    ) PARTITION BY RANGE (day);
+    ALTER TABLE key_usage RENAME TO key_usage_before;
+    ALTER TABLE key_usage_before DROP CONSTRAINT pk_key_usage;
+    DROP INDEX ix_key_usage_day_operation;
+    CREATE TABLE key_usage (LIKE key_usage_before INCLUDING ALL) PARTITION BY RANGE (day);
+    ALTER TABLE key_usage ADD CONSTRAINT pk_key_usage PRIMARY KEY (key_id, day, operation),
+      ADD CONSTRAINT fk_key_usage_key FOREIGN KEY (key_id) REFERENCES api_key;
     CREATE INDEX ix_key_usage_day_operation ON key_usage (day, operation);
+    DROP TABLE key_usage_before;
     DO $$ BEGIN
       FOR n IN 0 .. 2 LOOP
         EXECUTE format('CREATE TABLE key_usage_%s PARTITION OF key_usage FOR VALUES FROM (%L) TO (%L)',
