@@ -7,24 +7,24 @@ export const REQUESTS = readTable(
 ## Every response
 every response | [X-Content-Type-Options: nosniff] [X-Request-Id: *] [Server: -] [X-Powered-By: -] [Strict-Transport-Security: -] | S11 S15
 every response | only accept accept-encoding access-control-allow-headers access-control-allow-methods access-control-allow-origin access-control-expose-headers access-control-max-age allow cache-control connection content-length content-security-policy content-type cross-origin-opener-policy date deprecation etag idempotent-replayed keep-alive link location ratelimit ratelimit-policy referrer-policy retry-after sunset vary www-authenticate x-content-type-options x-request-id | S11
-every 200 304 of /v1/ | [Cache-Control: private, no-cache] [Vary: **Authorization] [ETag: W/"*"] | D28 S13
-every 201 | [Cache-Control: no-store] [ETag: -] | D28 S13
+every 200 304 of /v1/ | [Cache-Control: private, no-cache] [Vary: **Authorization] [ETag: W/"*"] | S13
+every 201 | [Cache-Control: no-store] [ETag: -] | S13
 every 200 of /health/ | [Cache-Control: no-store] | S13
 every 200 of /metrics | [Cache-Control: no-store] | S13
-every 4xx 5xx | [Content-Type: application/json] [Cache-Control: no-store] [ETag: -] | D28 S13
-every 401 | [WWW-Authenticate: Bearer realm="*"**] | D51
+every 4xx 5xx | [Content-Type: application/json] [Cache-Control: no-store] [ETag: -] | S13
+every 401 | [WWW-Authenticate: Bearer realm="*"**]
 every 405 | [Allow: *OPTIONS*]
 every 4xx 5xx | never "message":.*(\b(select|insert|relation|column|constraint|syntax|statement|query failed)\b|\b(category_id|schema_migration|key_usage|pgcode|sqlstate)\b) | S16
 every 4xx 5xx | never typeorm|nestjs|\bnest\b|express|\bpg\b|pglite|postgres|pino|class-validator|swagger|node_modules|node:|node\.js|llhttp|HPE_ | S16
 every 4xx 5xx | never "message":"(?!No resource has).*(/src/|/dist/|/tmp/|/home/|\bat \S+ \(|\bstack\b|\w(?<!server_|internal_|client_)(error|exception)\b|\b(enoent|econn\w+)\b|127\.0\.0\.1|fetch failed|\bundefined\b|\[object|hidden_column) | S16
 
 ## API keys
-‹GET ¦ POST ¦ GET› /v1/pets‹ ¦  ¦ /1› [Authorization: -] | 401 missing_api_key This request needs an API key: send one header, Authorization: Bearer <API key>. [WWW-Authenticate: Bearer realm="petstore"] | Authentication D51
-GET /v1/pets [Authorization: ‹Basic cGV0czpwZXRz ¦ Bearer ¦ Bearer  ¦ Bearer a b ¦ pets_secret ¦ Bearer ä ¦ ›] | 401 missing_api_key [WWW-Authenticate: Bearer realm="petstore"] | D51
-‹GET ¦ POST ¦ GET ¦ HEAD› /v1/pets‹ ¦  ¦ /1 ¦ › [Authorization: Bearer unknown-key-unknown-key] | 401‹ invalid_api_key The API key is not known. ¦  invalid_api_key The API key is not known. ¦  invalid_api_key The API key is not known. ¦ › [WWW-Authenticate: Bearer realm="petstore", error="invalid_token", error_description="The API key is not known"] | Authentication D51
-GET /v1/pets [Authorization: Bearer $key] [Authorization: Bearer $key] | 401 missing_api_key | D51
-GET /v1/pets?access_token=$key [Authorization: -] [X-Api-Key: $key] [Proxy-Authorization: Bearer $key] | 401 missing_api_key | D51
-GET /v1/pets [Authorization: ‹bearer ¦ BEARER ¦ Bearer › $key] | 200 | D51
+‹GET ¦ POST ¦ GET› /v1/pets‹ ¦  ¦ /1› [Authorization: -] | 401 missing_api_key This request needs an API key: send one header, Authorization: Bearer <API key>. [WWW-Authenticate: Bearer realm="petstore"] | Authentication
+GET /v1/pets [Authorization: ‹Basic cGV0czpwZXRz ¦ Bearer ¦ Bearer  ¦ Bearer a b ¦ pets_secret ¦ Bearer ä ¦ ›] | 401 missing_api_key [WWW-Authenticate: Bearer realm="petstore"]
+‹GET ¦ POST ¦ GET ¦ HEAD› /v1/pets‹ ¦  ¦ /1 ¦ › [Authorization: Bearer unknown-key-unknown-key] | 401‹ invalid_api_key The API key is not known. ¦  invalid_api_key The API key is not known. ¦  invalid_api_key The API key is not known. ¦ › [WWW-Authenticate: Bearer realm="petstore", error="invalid_token", error_description="The API key is not known"] | Authentication
+GET /v1/pets [Authorization: Bearer $key] [Authorization: Bearer $key] | 401 missing_api_key
+GET /v1/pets?access_token=$key [Authorization: -] [X-Api-Key: $key] [Proxy-Authorization: Bearer $key] | 401 missing_api_key
+GET /v1/pets [Authorization: ‹bearer ¦ BEARER ¦ Bearer › $key] | 200
 GET /v1/pets [Authorization: Bearer ‹$expired ¦ $revoked›] | 401 ‹expired_api_key ¦ revoked_api_key› [WWW-Authenticate: Bearer realm="petstore", error="invalid_token", **]
 GET /v1/pets [Authorization: Bearer $reader] | 200
 POST /v1/pets [Authorization: Bearer $reader] not even JSON | 403 insufficient_scope The API key lacks the scope pets:write. [WWW-Authenticate: Bearer realm="petstore", error="insufficient_scope", scope="pets:write"] | D41 S5
@@ -57,26 +57,26 @@ GET /v1/pets [Origin: https://app.example.com] | 200 [Access-Control-Allow-Origi
 
 ## HTTP
 raw ‹\x16\x03\x01\x02\x00\x01⏎⏎ ¦ GARBAGE⏎⏎ ¦ SSH-2.0-OpenSSH_9.2⏎⏎ ¦ GET /v1/pets⏎⏎ ¦ GET /v1/pets SPDY/3⏎Host: x⏎⏎ ¦ PRI * HTTP/2.0⏎⏎SM⏎⏎ ¦ FETCH /v1/pets HTTP/1.1⏎Host: x⏎⏎› | 400 bad_request [Connection: close]
-raw GET /health/live ‹HTTP/0.9 ¦ HTTP/1.2 ¦ RTSP/2.0›⏎Host: x⏎⏎ | 400 bad_request The request must be HTTP/1.1 or HTTP/1.0. | D110
-raw ‹GET /health/live HTTP/1.1⏎Connection: close⏎⏎ ¦ GET /health/live HTTP/1.1⏎Host: a⏎Host: b⏎Connection: close⏎⏎ ¦ GET /health/live HTTP/1.0⏎Host: a⏎Host: a⏎⏎› | 400 bad_request | D110
-GET /health/live [Host: ‹x y ¦ a/b ¦ a#b ¦ u@h ¦ x:abc ¦ x%zz ¦ "x" ¦ ::1 ¦ ä ¦ a, b›] | 400 bad_request | D110
-raw GET /health/live HTTP/1.1⏎Host: ‹[::1 ¦ [1.2.3.4] ¦ [::1]:a›⏎Connection: close⏎⏎ | 400 bad_request | D110
-GET /health/live [Host: ‹ ¦ x ¦ x: ¦ :80 ¦ Pets.Example ¦ a-b_c~d ¦ x%20y ¦ 127.0.0.1:3000›] | 200 | D110
-raw GET /health/live HTTP/1.1⏎Host: ‹[2001:DB8::1] ¦ [::1]:3000›⏎Connection: close⏎⏎ | 200 | D110
-GET ‹/health/live# ¦ /health/live?a#b ¦ ftp://x/health/live ¦ urn:x ¦ health/live ¦ ?a ¦ * ¦ http:///health/live ¦ http://u:p@x/health/live ¦ http://x:y/health/live ¦ http://[::1/health/live› | 400 bad_request | D110
-GET ‹http://x/health/live ¦ HTTP://y:80/health/live ¦ https://[::1]/health/live ¦ http://xn--a/health/live ¦ http://x%20y/health/live ¦ /health/live?%23=://› | 200 | D110
+raw GET /health/live ‹HTTP/0.9 ¦ HTTP/1.2 ¦ RTSP/2.0›⏎Host: x⏎⏎ | 400 bad_request The request must be HTTP/1.1 or HTTP/1.0.
+raw ‹GET /health/live HTTP/1.1⏎Connection: close⏎⏎ ¦ GET /health/live HTTP/1.1⏎Host: a⏎Host: b⏎Connection: close⏎⏎ ¦ GET /health/live HTTP/1.0⏎Host: a⏎Host: a⏎⏎› | 400 bad_request
+GET /health/live [Host: ‹x y ¦ a/b ¦ a#b ¦ u@h ¦ x:abc ¦ x%zz ¦ "x" ¦ ::1 ¦ ä ¦ a, b›] | 400 bad_request
+raw GET /health/live HTTP/1.1⏎Host: ‹[::1 ¦ [1.2.3.4] ¦ [::1]:a›⏎Connection: close⏎⏎ | 400 bad_request
+GET /health/live [Host: ‹ ¦ x ¦ x: ¦ :80 ¦ Pets.Example ¦ a-b_c~d ¦ x%20y ¦ 127.0.0.1:3000›] | 200
+raw GET /health/live HTTP/1.1⏎Host: ‹[2001:DB8::1] ¦ [::1]:3000›⏎Connection: close⏎⏎ | 200
+GET ‹/health/live# ¦ /health/live?a#b ¦ ftp://x/health/live ¦ urn:x ¦ health/live ¦ ?a ¦ * ¦ http:///health/live ¦ http://u:p@x/health/live ¦ http://x:y/health/live ¦ http://[::1/health/live› | 400 bad_request
+GET ‹http://x/health/live ¦ HTTP://y:80/health/live ¦ https://[::1]/health/live ¦ http://xn--a/health/live ¦ http://x%20y/health/live ¦ /health/live?%23=://› | 200
 raw CONNECT x:443 HTTP/1.1⏎Host: x:443⏎⏎GET /hidden HTTP/1.1⏎Host: x⏎⏎ | 400 bad_request [Connection: close]
-raw GET /v1/pets HTTP/1.1⏎Host: x⏎‹Authorization⏎ ¦ X-A: a⏎ b⏎›⏎ | 400 bad_request | D74
-POST /v1/pets [Content-Type: application/json] [Content-Type: text/plain] {} | 400 bad_request | D74
-raw POST /v1/pets HTTP/1.1⏎Host: x⏎Authorization: Bearer $key⏎Content-Type: application/json⏎‹Content-Length: 29⏎Transfer-Encoding: chunked ¦ Transfer-Encoding: chunked, identity ¦ Transfer-Encoding: gzip, chunked›⏎⏎1d⏎{"name":"Rex","categoryId":7}⏎0⏎⏎GET /hidden HTTP/1.1⏎Host: x⏎⏎ | 400 bad_request [Connection: close] | D74
-raw POST /v1/pets HTTP/1.0⏎Host: x⏎Authorization: Bearer $key⏎Content-Type: application/json⏎Transfer-Encoding: chunked⏎⏎1d⏎{"name":"Rex","categoryId":7}⏎0⏎⏎GET /hidden HTTP/1.1⏎Host: x⏎⏎ | 400 bad_request [Connection: close] | D74
-raw POST /v1/pets HTTP/1.1⏎Host: x⏎Authorization: Bearer $key⏎Content-Type: application/json⏎Content-Length‹:29⏎Content-Length: 0 ¦  : 29 ¦ : -1 ¦ : 2, 3›⏎⏎{"name":"Rex","categoryId":7}GET /hidden HTTP/1.1⏎Host: x⏎⏎ | 400 bad_request [Connection: close] | D74
-raw POST /v1/pets HTTP/1.1⏎Host: x⏎Authorization: Bearer $key⏎Content-Type: application/json⏎Transfer-Encoding: chunked⏎⏎‹not-hex⏎ ¦ 5⏎{"nam⏎not-hex⏎ ¦ 1d⏎{"name":"Rex","categoryId":7}0⏎⏎ ¦ 1d;a\x0a{"name":"Rex","categoryId":7}⏎0⏎⏎›GET /hidden HTTP/1.1⏎Host: x⏎⏎ | 400 bad_request [Connection: close] | D74
-raw POST /v1/pets HTTP/1.1\x0aHost: x\x0aAuthorization: Bearer $key\x0aContent-Type: application/json\x0aContent-Length: 29\x0a\x0a{"name":"Rex","categoryId":7}GET /hidden HTTP/1.1⏎Host: x⏎⏎ | 400 bad_request The request is not valid HTTP/1.1. [Connection: close] | D74
-raw ‹GET   /v1/pets   HTTP/1.1 ¦ GET /v1/pets RTSP/1.1›⏎Host: x⏎Authorization: Bearer $key⏎⏎GET /hidden HTTP/1.0⏎⏎ | 200 404 | D110
-raw POST /v1/pets HTTP/1.1⏎Host: x⏎Authorization: Bearer $key⏎Content-Type: application/json⏎Transfer-Encoding: chunked⏎⏎1d;a=b⏎{"name":"Rex","categoryId":7}⏎0⏎⏎GET /hidden HTTP/1.0⏎⏎ | 201 404 | D74
+raw GET /v1/pets HTTP/1.1⏎Host: x⏎‹Authorization⏎ ¦ X-A: a⏎ b⏎›⏎ | 400 bad_request
+POST /v1/pets [Content-Type: application/json] [Content-Type: text/plain] {} | 400 bad_request
+raw POST /v1/pets HTTP/1.1⏎Host: x⏎Authorization: Bearer $key⏎Content-Type: application/json⏎‹Content-Length: 29⏎Transfer-Encoding: chunked ¦ Transfer-Encoding: chunked, identity ¦ Transfer-Encoding: gzip, chunked›⏎⏎1d⏎{"name":"Rex","categoryId":7}⏎0⏎⏎GET /hidden HTTP/1.1⏎Host: x⏎⏎ | 400 bad_request [Connection: close]
+raw POST /v1/pets HTTP/1.0⏎Host: x⏎Authorization: Bearer $key⏎Content-Type: application/json⏎Transfer-Encoding: chunked⏎⏎1d⏎{"name":"Rex","categoryId":7}⏎0⏎⏎GET /hidden HTTP/1.1⏎Host: x⏎⏎ | 400 bad_request [Connection: close]
+raw POST /v1/pets HTTP/1.1⏎Host: x⏎Authorization: Bearer $key⏎Content-Type: application/json⏎Content-Length‹:29⏎Content-Length: 0 ¦  : 29 ¦ : -1 ¦ : 2, 3›⏎⏎{"name":"Rex","categoryId":7}GET /hidden HTTP/1.1⏎Host: x⏎⏎ | 400 bad_request [Connection: close]
+raw POST /v1/pets HTTP/1.1⏎Host: x⏎Authorization: Bearer $key⏎Content-Type: application/json⏎Transfer-Encoding: chunked⏎⏎‹not-hex⏎ ¦ 5⏎{"nam⏎not-hex⏎ ¦ 1d⏎{"name":"Rex","categoryId":7}0⏎⏎ ¦ 1d;a\x0a{"name":"Rex","categoryId":7}⏎0⏎⏎›GET /hidden HTTP/1.1⏎Host: x⏎⏎ | 400 bad_request [Connection: close]
+raw POST /v1/pets HTTP/1.1\x0aHost: x\x0aAuthorization: Bearer $key\x0aContent-Type: application/json\x0aContent-Length: 29\x0a\x0a{"name":"Rex","categoryId":7}GET /hidden HTTP/1.1⏎Host: x⏎⏎ | 400 bad_request The request is not valid HTTP/1.1. [Connection: close]
+raw ‹GET   /v1/pets   HTTP/1.1 ¦ GET /v1/pets RTSP/1.1›⏎Host: x⏎Authorization: Bearer $key⏎⏎GET /hidden HTTP/1.0⏎⏎ | 200 404
+raw POST /v1/pets HTTP/1.1⏎Host: x⏎Authorization: Bearer $key⏎Content-Type: application/json⏎Transfer-Encoding: chunked⏎⏎1d;a=b⏎{"name":"Rex","categoryId":7}⏎0⏎⏎GET /hidden HTTP/1.0⏎⏎ | 201 404
 raw POST /v1/pets HTTP/1.1⏎Host: x⏎Authorization: Bearer $key⏎Content-Type: application/json⏎Transfer-Encoding: chunked⏎⏎1;(x×20000)⏎ | 413 body_too_large [Connection: close]
-raw POST /v1/pets HTTP/1.1⏎Host: x⏎Authorization: Bearer $key⏎Connection: close⏎Content-Length: 29⏎(x:⏎×1500)‹Authorization: Bearer $key ¦ Host: y ¦ Content-Encoding: gzip›⏎Content-Type: application/json⏎⏎{"name":"Rex","categoryId":7} | ‹401 missing_api_key ¦ 400 bad_request ¦ 415 unsupported_media_type› | D110
+raw POST /v1/pets HTTP/1.1⏎Host: x⏎Authorization: Bearer $key⏎Connection: close⏎Content-Length: 29⏎(x:⏎×1500)‹Authorization: Bearer $key ¦ Host: y ¦ Content-Encoding: gzip›⏎Content-Type: application/json⏎⏎{"name":"Rex","categoryId":7} | ‹401 missing_api_key ¦ 400 bad_request ¦ 415 unsupported_media_type›
 GET /v1/pets?(x×8192) | 414 uri_too_long
 raw POST /v1/pets HTTP/1.1⏎Host: x⏎Expect: miracles⏎Connection: close⏎⏎ | 417 expectation_failed
 raw GET /v1/pets HTTP/1.1⏎Host: x⏎X-Large: (x×20000)⏎⏎ | 431 headers_too_large
@@ -97,9 +97,9 @@ GET /docs/assets‹ ¦ / ¦ /docs.ts ¦ /package.json ¦ /constructor ¦ /__prot
 GET ‹/docs/../.env ¦ /../../etc/passwd ¦ /.git/config ¦ /dist/src/main.js ¦ /package.json ¦ /.env› | 404 route_not_found | S19
 
 ## Links below a path (PUBLIC_BASE_URL=https://api.example.com/store/v1)
-GET /v1/pets/$id | 200 [Link: <https://api.example.com/store/v1/pets>; rel="successor-version", <https://api.example.com/store/docs/deprecations#getPet>; rel="deprecation"; type="text/html"] | D25
-POST /v1/pets {"name":"Rex","categoryId":7} | 201 [Location: https://api.example.com/store/v1/pets/$id] | D25
-given 2 sold: GET /v1/pets?limit=1 | 200 [Link: <https://api.example.com/store/v1/pets?limit=1&cursor=*>; rel="next"] | D25
+GET /v1/pets/$id | 200 [Link: <https://api.example.com/store/v1/pets>; rel="successor-version", <https://api.example.com/store/docs/deprecations#getPet>; rel="deprecation"; type="text/html"]
+POST /v1/pets {"name":"Rex","categoryId":7} | 201 [Location: https://api.example.com/store/v1/pets/$id]
+given 2 sold: GET /v1/pets?limit=1 | 200 [Link: <https://api.example.com/store/v1/pets?limit=1&cursor=*>; rel="next"]
 
 ## CORS (CORS_ORIGINS=https://app.example.com,http://localhost:5173)
 OPTIONS /v1/pets‹ ¦ /1› [Authorization: -] [Origin: https://app.example.com] [Access-Control-Request-Method: PUT] [Access-Control-Request-Headers: x-unknown] | 204 [Allow: GET, HEAD, OPTIONS‹, POST ¦ ›] [Access-Control-Allow-Methods: GET, HEAD, OPTIONS‹, POST ¦ ›, PUT] [Access-Control-Allow-Origin: https://app.example.com] [Access-Control-Max-Age: 3600] [Access-Control-Allow-Headers: x-unknown] [Vary: Origin, Access-Control-Request-Headers] | D351

@@ -122,7 +122,7 @@ testOnce.each([
   [0, /^\d+ of \d+ rows hold\.\n$/, () => [...getPet(), '--base', app.config.publicBaseUrl]],
   [
     1,
-    /^contract\/pets.ts, getPet \(.* D66\) {2}GET .* came: \d+ \[Link: /,
+    /^contract\/pets.ts, getPet \(Versioning\) {2}GET .* came: \d+ \[Link: /,
     () => [...getPet(), '--base', 'http://x/v1'],
   ],
 ])('the runner ends with %i and says %s', async (code, output, args) => {
