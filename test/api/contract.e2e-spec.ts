@@ -6,6 +6,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { judge, type Verdict } from '../../contract/judge.js';
 import { PETS } from '../../contract/pets.js';
+import { ExpiredKeys } from '../../libs/idempotency/src/idempotency-key.repository.js';
 import { createTestApp, type TestApp } from '../support/app.js';
 import { createTestDatabase, testOnce } from '../support/database.js';
 import { judgeApp, ROWS } from '../support/judge-app.js';
@@ -26,13 +27,16 @@ test('every row holds', async () => {
   expect([verdict.failures, verdict.leftOut]).toEqual([[], []]);
 });
 
-testOnce('every row holds with tables in partitions', async () => {
+testOnce('every row holds with tables in partitions, and expired idempotency keys are removed', async () => {
   const database = await createTestDatabase();
   await partitionTables(database);
   const partitioned = await createTestApp({ database, settings: { REQUEST_TIMEOUT_MS: '1500' } });
   const { failures, leftOut } = await judgeApp(partitioned);
   expect([failures, leftOut]).toEqual([[], []]);
   expect(await partitioned.sql('SELECT count(DISTINCT tableoid)::int FROM pet')).toEqual([[5]]);
+  await partitioned.sql(`UPDATE idempotency_key SET created_at = now() - interval '2 days'`);
+  await partitioned.nest.get(ExpiredKeys).remove();
+  expect(await partitioned.sql('SELECT FROM idempotency_key')).toEqual([]);
   await partitioned.close();
   await database.drop();
 });

@@ -3,8 +3,7 @@ import type { TestDatabase } from './database.js';
 
 /**
  * Puts partitioned tables in the place of empty ones: `pet` by range of its id, three to a partition; `key_usage` by day;
- * `idempotency_key` by hash. What no partition takes is in a DEFAULT one. `test/operation/partitions` has the files of
- * ops/partitioning instead, which need psql.
+ * `idempotency_key` by hash. What no partition takes is in a DEFAULT one.
  */
 export async function partitionTables({ ownerSettings }: TestDatabase): Promise<void> {
   await administer(

@@ -11,8 +11,10 @@ import {
   createTestDatabase,
   describeOnPostgresql,
   type TestDatabase,
+  testOnce,
 } from '../../../test/support/database.js';
 import { HOSTILE, setDefaults } from '../../../test/support/hostile-settings.js';
+import { partitionTables } from '../../../test/support/partitioned-tables.js';
 import { until } from '../../../test/support/until.js';
 
 const DAY = 86_400_000;
@@ -223,6 +225,25 @@ describe('usage of the last 400 days', () => {
     await deleting;
     expect(await app.sql('SELECT count(*)::int FROM key_usage')).toEqual([[2_000]]);
   });
+});
+
+testOnce('the removal of old days from a partitioned table opens no partition of later days', async () => {
+  const database = await createTestDatabase();
+  await partitionTables(database);
+  const app = await createTestApp({ database });
+  await app.sql(
+    `INSERT INTO key_usage SELECT min(id), 'getPet', day::date, 1, day, NULL
+      FROM api_key, generate_series(current_date - 9, current_date, interval '1 day') day GROUP BY day`,
+  );
+  const [[day]] = (await app.sql('SELECT (current_date - 1)::text')) as [[string]];
+  const removal = KEY_USAGE_STATEMENTS.DELETE_BEFORE.text.replaceAll('$1', `'${day}'`);
+  const plan = (await app.sql(`EXPLAIN ${removal}`)).flat() as string[];
+  const opened = plan.flatMap((line) => / on (key_usage_\w+)/.exec(line)?.[1] ?? []);
+  expect(new Set(opened)).toEqual(new Set(['key_usage_default']));
+  expect(await app.nest.get(KeyUsage).deleteBefore(day)).toBe(8);
+  expect(await app.sql('SELECT count(*)::int FROM key_usage')).toEqual([[2]]);
+  await app.close();
+  await database.drop();
 });
 
 describeOnPostgresql('two instances', () => {
