@@ -1,4 +1,4 @@
-# The image of the service: docs/operating.md, "In containers".
+# The image of the service: docs/operating.md, "Start".
 #
 #   docker build -t petstore .
 #
