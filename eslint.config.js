@@ -220,7 +220,7 @@ export default tseslint.config(
   },
   eslint.configs.recommended,
   {
-    files: ['scripts/*.js', 'openapi-tools/*.js', 'clients/*/scripts/*.js', 'test/**/*.js', '*.js'],
+    files: ['scripts/*.js', 'clients/*/scripts/*.js', 'test/**/*.js', '*.js'],
     languageOptions: {
       globals: {
         fetch: 'readonly',

@@ -94,7 +94,6 @@ export default {
       testRegex: '\\.operation-spec\\.ts$',
     }),
     onEngine('postgresql', 'faults', { testRegex: '\\.fault-spec\\.ts$' }),
-    onEngine('postgresql', 'openapi-tools', { testRegex: '\\.tools-spec\\.ts$' }),
     onEngine('postgresql', 'ship', { roots: ['<rootDir>/test/ship'], testRegex: '\\.ship-spec\\.ts$' }),
     { ...shared, displayName: 'browser', roots: ['<rootDir>/libs'], testRegex: '\\.browser-spec\\.ts$' },
     onEngine('postgresql', 'client', { roots: ['<rootDir>/clients'], testRegex: '\\.spec\\.ts$' }),

@@ -12,7 +12,6 @@ import { entityTag } from '#json';
 import { OpenApiDocument } from '#openapi';
 import { Public } from '#operations';
 import { Application, Config } from '#settings';
-import { postmanCollection } from './postman.js';
 import { deprecationsPage, type Guide, guidePage, swaggerUiPage } from './page-templates.js';
 
 const PAGE_HEADERS: Record<string, string> = {
@@ -57,7 +56,6 @@ const contents = new Map<string, Buffer>();
 @Controller({ version: VERSION_NEUTRAL })
 export class DocsPagesController {
   private guide: Guide | undefined;
-  private collection: string | undefined;
   private client: Buffer | undefined;
 
   constructor(
@@ -92,12 +90,6 @@ export class DocsPagesController {
     const hasClient = this.application.readClient !== undefined;
     this.guide ??= renderGuide(this.application.readGuide(), this.config.publicBaseUrl, hasClient);
     return revalidated(response, guidePage(this.application.info.title, this.guide));
-  }
-
-  @Get('docs/postman.json')
-  readPostmanCollection(@Res({ passthrough: true }) response: Response): Promise<Buffer> {
-    this.collection ??= postmanCollection(this.document.json, this.config.publicBaseUrl);
-    return revalidated(response, this.collection, { 'Content-Type': 'application/json' });
   }
 
   /** The npm package of the client. `npm install` takes its address. */

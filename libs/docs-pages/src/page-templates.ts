@@ -34,10 +34,7 @@ export function swaggerUiPage(service: string): string {
     service,
     'docs',
     html`<main>
-      <p class="downloads">
-        Download: <a href="openapi.json" download="openapi.json">OpenAPI document</a>,
-        <a href="docs/postman.json" download="postman.json">Postman collection</a>
-      </p>
+      <p class="downloads">Download: <a href="openapi.json" download="openapi.json">OpenAPI document</a></p>
       <div id="reference"><p>Loading …</p></div>
       <div class="trouble" role="alert">
         <p id="cause">

@@ -223,19 +223,15 @@ describe('/docs', () => {
     expect((await tryOut('listPets')).status).toContain('401');
   });
 
-  test.each([
-    ['OpenAPI document', 'openapi.json', ['servers', 0, 'url']],
-    ['Postman collection', 'postman.json', ['variable', 0, 'value']],
-  ])('downloads the %s with the address of the page as its server', async (name, file, place) => {
+  test('downloads the OpenAPI document with the address of the page as its server', async () => {
     const otherName = origin.replace('127.0.0.1', 'localhost');
     await openDocs(otherName);
     const waiting = page.waitForEvent('download');
-    await page.getByRole('link', { name }).click();
+    await page.getByRole('link', { name: 'OpenAPI document' }).click();
     const download = await waiting;
-    expect(download.suggestedFilename()).toBe(file);
-    const saved = JSON.parse(readFileSync(await download.path(), 'utf8')) as object;
-    const server = place.reduce<unknown>((at, key) => (at as Record<string, unknown>)[key], saved);
-    expect(server).toBe(`${otherName}/v1`);
+    expect(download.suggestedFilename()).toBe('openapi.json');
+    const saved = JSON.parse(readFileSync(await download.path(), 'utf8')) as { servers: { url: string }[] };
+    expect(saved.servers[0]?.url).toBe(`${otherName}/v1`);
   });
 
   test('opens or shows the operation that the fragment of the address names, and prints all of them', async () => {

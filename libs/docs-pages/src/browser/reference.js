@@ -172,31 +172,23 @@ addEventListener('beforeprint', () => {
   keepsAddress = false;
 });
 
-/** The file of a download, which must name this server: programs do not know where a file comes from. */
-function withServer(name, text) {
-  if (name === 'openapi.json') return text.replaceAll(/"url": "(\/[^"]*)"/g, (_, path) => `"url": "${serverAt(path)}"`);
-  const collection = JSON.parse(text);
-  for (const variable of collection.variable) {
-    if (variable.key === 'baseUrl') variable.value = serverAt('/v1');
-    if (variable.key === 'rootUrl') variable.value = serverAt('/');
-  }
-  return JSON.stringify(collection, null, 2);
+/** Downloads the document with this server in it: programs do not know where a file comes from. */
+async function download(event) {
+  const link = event.currentTarget;
+  // The click below, or one that saves the file as it is.
+  if (link.href.startsWith('blob:')) return;
+  event.preventDefault();
+  const address = link.href;
+  const response = await fetch(address).catch(() => undefined);
+  if (!response?.ok) return location.assign(address);
+  const text = await response.text();
+  const named = text.replaceAll(/"url": "(\/[^"]*)"/g, (_, path) => `"url": "${serverAt(path)}"`);
+  link.href = URL.createObjectURL(new Blob([named]));
+  link.click();
+  URL.revokeObjectURL(link.href);
+  link.href = address;
 }
-
-for (const link of /** @type {NodeListOf<HTMLAnchorElement>} */ (document.querySelectorAll('.downloads a'))) {
-  link.addEventListener('click', async (event) => {
-    // The click below, or one that saves the file as it is.
-    if (link.href.startsWith('blob:')) return;
-    event.preventDefault();
-    const address = link.href;
-    const response = await fetch(address).catch(() => undefined);
-    if (!response?.ok) return location.assign(address);
-    link.href = URL.createObjectURL(new Blob([withServer(link.download, await response.text())]));
-    link.click();
-    URL.revokeObjectURL(link.href);
-    link.href = address;
-  });
-}
+document.querySelector('.downloads a')?.addEventListener('click', download);
 
 /** The OpenAPI document. Throws a message for people. */
 async function readDocument() {
