@@ -1,1 +1,0 @@
-export declare function operationsWithoutMethod(document: object, source: string): string[];
