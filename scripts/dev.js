@@ -1,6 +1,8 @@
 /**
  * Serves, and restarts after each change of a source: `npm run dev`. The service starts at once, on the build, while the compiler
  * compiles everything for the first time; it starts again then if a source has changed meanwhile. Ctrl+C ends both programs.
+ *
+ * Not `nest start --watch`: it deletes the build, with the client that `/docs` offers, and starts after the first compilation.
  */
 import { spawn } from 'node:child_process';
 import { join } from 'node:path';

@@ -4,6 +4,8 @@
  *
  * A report has the declaration of each export, and of each type of this package that such a declaration names, without
  * comments and private members. So it changes when code of others may be affected.
+ *
+ * Not rolldown-plugin-dts: its releases for Node.js 20 ended with 0.23, which requires pre-releases of Babel.
  */
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { basename, join, relative, sep } from 'node:path';

@@ -56,7 +56,7 @@ function unknownCommands(text: string): string[] {
 /** The path of the test file that `name` refers to: `api/pets`, `faults/security` or `libs/json/src/json-reader`. */
 function specOf(name: string): string {
   const base = /^(src|libs|clients)\//.test(name) ? name : `test/${name}`;
-  const endings = ['e2e-spec', 'fault-spec', 'operation-spec', 'browser-spec', 'tools-spec', 'ship-spec', 'spec'];
+  const endings = ['e2e-spec', 'fault-spec', 'operation-spec', 'browser-spec', 'ship-spec', 'spec'];
   const paths = endings.map((ending) => `${base}.${ending}.ts`);
   return paths.find((path) => existsSync(join(ROOT, path))) ?? base;
 }
