@@ -44,9 +44,7 @@ export const LIBRARIES = {
   // The optional parts.
   'docs-pages': ['errors', 'json', 'openapi', 'operations', 'service', 'settings'],
   'key-usage': ['api-keys', 'observability', 'operations', 'postgres', 'runtime', 'service'],
-  processes: ['http', 'observability', 'runtime', 'service', 'settings'],
   'rate-limit': ['api-keys', 'errors', 'observability', 'operations', 'postgres', 'service', 'settings'],
-  replicas: ['errors', 'observability', 'postgres', 'runtime', 'service', 'settings'],
   tracing: ['http', 'runtime', 'service', 'settings'],
   transfer: ['errors', 'postgres', 'runtime', 'service', 'settings'],
 };

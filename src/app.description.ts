@@ -2,9 +2,7 @@ import { existsSync, readFileSync } from 'node:fs';
 import type { LicenseObject } from '@nestjs/swagger';
 import { docsPages } from '#docs-pages';
 import { keyUsage } from '#key-usage';
-import { processes } from '#processes';
 import { rateLimit } from '#rate-limit';
-import { replicas } from '#replicas';
 import { defineService } from '#service';
 import { tracing } from '#tracing';
 import { transfer } from '#transfer';
@@ -36,7 +34,7 @@ const CLIENT = ['../client.tgz', '../dist/client.tgz'].map((path) => new URL(pat
 export const PET_STORE = defineService({
   product: { name: 'petstore', command: 'npm run petstore --', apiKeyPrefix: 'pets_' },
   // A request meets their steps, and the help lists their commands, in this order.
-  parts: [processes, tracing, transfer, keyUsage, rateLimit, replicas, docsPages],
+  parts: [tracing, transfer, keyUsage, rateLimit, docsPages],
   info: {
     title: 'Pet Store Service',
     version: '1.0.0',

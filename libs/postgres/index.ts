@@ -1,26 +1,21 @@
-export { answerTimeoutMs, directly, serverConnectionSettings } from './src/connection-settings.js';
+export { directly } from './src/connection-settings.js';
 export { DATABASE_SETTINGS, POOL_SETTINGS, STATEMENT_SETTINGS } from './src/connection-settings.js';
 export type { PostgresConfig } from './src/connection-settings.js';
 export {
   databaseFault,
   isCancelled,
   isCancelledWait,
-  isConnectionFailure,
   isOutcomeUnknown,
-  rootFault,
   unavailable,
 } from './src/connections/connection-errors.js';
-export { ServicePool, type ServicePoolOptions, StatementRunner } from './src/connections/service-pool.js';
-export { parseDatabaseUri, POSTGRESQL_URI, serverOf } from './src/database-uri.js';
 export { Batches, type BatchLimits } from './src/batches.js';
 export { DatabaseModule, MIGRATIONS, openDatabase } from './src/data-source.js';
-export { Database, ReadReplicas, type Transaction } from './src/database.js';
+export { Database, type Transaction } from './src/database.js';
 export { migrate, revertLastMigration } from './src/schema/migrate.js';
 export { foreignSchema, type Migration, type MigrationStatus } from './src/schema/migration-history.js';
 export { migrationStatus, schemaFault } from './src/schema/migration-history.js';
 export { withSchemaLock } from './src/schema/schema-lock.js';
 export { ServiceDataSource } from './src/service-data-source.js';
-export { executeOf } from './src/execution.js';
 export { copyRows, hangUp, PG_CONNECTION } from './src/pg-connection.internals.js';
 export { PREPARED_QUERIES } from './src/prepared-query.internals.js';
 export { TYPEORM_QUERY_RUNNERS } from './src/typeorm.internals.js';

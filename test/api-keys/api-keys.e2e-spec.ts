@@ -22,11 +22,11 @@ async function untilChangesAreHeard(app: TestApp): Promise<void> {
 /** Records the queries for keys that an application sends from now on: the number of tokens of each. */
 function watchQueries(app: TestApp): number[] {
   const database = app.nest.get(Database);
-  const readPrimary = database.readPrimary.bind(database);
+  const read = database.read.bind(database);
   const sizes: number[] = [];
-  database.readPrimary = (statement, values) => {
+  database.read = (statement, values) => {
     if (statement.name === 'api_key_find_by_hashes') sizes.push((values[0] as Buffer[]).length);
-    return readPrimary(statement, values);
+    return read(statement, values);
   };
   return sizes;
 }

@@ -44,7 +44,7 @@ class TestGatedController {
 
   @Get('slow')
   findSlow(): Promise<unknown> {
-    return this.database.readPrimary({ name: '', text: 'SELECT pg_sleep(3)::text' }, []);
+    return this.database.read({ name: '', text: 'SELECT pg_sleep(3)::text' }, []);
   }
 
   @Get('own')

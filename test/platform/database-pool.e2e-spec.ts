@@ -192,7 +192,7 @@ describe('statements that a connection has prepared, and cannot use any more', (
 
   /** Lets every connection of the pool prepare the statement. */
   async function prepare(): Promise<void> {
-    await Promise.all(Array.from({ length: 12 }, () => database.readPrimary(MADE_OF, [])));
+    await Promise.all(Array.from({ length: 12 }, () => database.read(MADE_OF, [])));
   }
 
   test.each([

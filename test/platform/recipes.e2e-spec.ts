@@ -342,11 +342,9 @@ class ToysRepository extends SharedRepository<ToyEntity, Toy> {
   async listByQuery(query: ListToysQuery): Promise<Page<Toy>> {
     const filters = { name: query.name };
     const start = ORDER.decode(query.cursor, filters);
-    const rows = await this.database.readReplica(async (manager) => {
-      const found = manager.createQueryBuilder(ToyEntity, 'toy').orderBy({ name: 'ASC', id: 'ASC' });
-      if (start) found.where('(name, id) > (:name, :id)', start);
-      return (await found.take(query.limit + 1).getMany()).map(toToy);
-    });
+    const found = this.repository.createQueryBuilder('toy').orderBy({ name: 'ASC', id: 'ASC' });
+    if (start) found.where('(name, id) > (:name, :id)', start);
+    const rows = (await found.take(query.limit + 1).getMany()).map(toToy);
     return ORDER.page(rows, query, filters);
   }
 }

@@ -17,8 +17,8 @@ test('a look-up that is older than a change of its key answers its own callers, 
   };
   let stored = row(null);
   const queries: (() => void)[] = [];
-  const readPrimary = (): Promise<unknown> => new Promise((resolve) => queries.push(() => resolve([stored])));
-  const verifier = new ApiKeyVerifier({ readPrimary } as unknown as Database, new Clock(), CONFIG);
+  const read = (): Promise<unknown> => new Promise((resolve) => queries.push(() => resolve([stored])));
+  const verifier = new ApiKeyVerifier({ read } as unknown as Database, new Clock(), CONFIG);
   const nextQuery = async (): Promise<void> => {
     while (queries.length === 0) await new Promise((next) => setTimeout(next, 1));
     (queries.shift() as () => void)();
@@ -55,7 +55,7 @@ test.each([
     const hash = hashApiKey(secret).toString('base64');
     const row = ['7', '1', 'client', 'orders_', '[]', '0', expiresAt, revokedAt, null, null, null, null, hash];
     const verifier = new ApiKeyVerifier(
-      { readPrimary: () => Promise.resolve([row]) } as unknown as Database,
+      { read: () => Promise.resolve([row]) } as unknown as Database,
       new Clock(),
       CONFIG,
     );
@@ -71,13 +71,13 @@ test('a key that was valid before waits for no look-up of tokens that were not, 
   const hash = hashApiKey(secret).toString('base64');
   const row = ['1', '1', 'client', 'orders_', '[]', '0', null, null, null, null, null, null, hash];
   const queries: number[] = [];
-  const readPrimary = (_: unknown, [hashes]: [Buffer[]]): Promise<unknown> => {
+  const read = (_: unknown, [hashes]: [Buffer[]]): Promise<unknown> => {
     queries.push(hashes.length);
     const isAsked = hashes.some((hashed) => hashed.equals(hashApiKey(secret)));
     // Others get no response.
     return isAsked ? Promise.resolve([row]) : new Promise(() => undefined);
   };
-  const verifier = new ApiKeyVerifier({ readPrimary } as unknown as Database, new Clock(), CONFIG);
+  const verifier = new ApiKeyVerifier({ read } as unknown as Database, new Clock(), CONFIG);
   expect(verifier.knownClient(secret)).toBeUndefined();
   await verifier.verify(secret);
   expect(verifier.knownClient(secret)).toBe(1n);

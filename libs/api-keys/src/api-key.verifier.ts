@@ -164,7 +164,7 @@ export class ApiKeyVerifier {
     const checkedAt = this.clock.now();
     const values = hashes.map((hashed) => Buffer.from(hashed, 'base64'));
     const rows = await this.database
-      .readPrimary<[...KeyRow, hash: string]>(FIND_BY_HASHES, [values])
+      .read<[...KeyRow, hash: string]>(FIND_BY_HASHES, [values])
       // Not `took_too_long`: the request has not asked for this statement.
       .catch((error: unknown) => Promise.reject(isCancelled(error) ? unavailable(error) : error));
     const found = new Map(rows.map((row) => [row[12], toVerifiedKey(toStoredApiKey(row))]));

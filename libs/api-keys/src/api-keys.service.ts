@@ -150,7 +150,7 @@ export class ApiKeysService {
 
   /** Keys ordered by client name and id: of one client, or all. */
   async list({ client }: { client?: string | undefined } = {}): Promise<StoredApiKey[]> {
-    return (await this.database.readPrimary<KeyRow>(LIST, [client])).map(toStoredApiKey);
+    return (await this.database.read<KeyRow>(LIST, [client])).map(toStoredApiKey);
   }
 
   /**
@@ -189,7 +189,7 @@ export class ApiKeysService {
     // PostgreSQL cannot compare a text with U+0000, and no key has one.
     const rows = text.includes('\0')
       ? []
-      : await this.database.readPrimary<[...KeyRow, isExact: 'true' | 'false']>(FIND_BY_REFERENCE, values);
+      : await this.database.read<[...KeyRow, isExact: 'true' | 'false']>(FIND_BY_REFERENCE, values);
     const [row, ...others] = rows.length > 1 ? rows.filter((one) => one[12] === 'true') : rows;
     if (rows.length > 1 && (row === undefined || others.length > 0)) {
       throw new ApiKeyRequestError(`'${named}' means ${rows.length} API keys; name one by its id`);
@@ -292,7 +292,7 @@ export class ApiKeysService {
 
   /** @internal Creates a key if the database has none; otherwise undefined. */
   async createFirstKey(): Promise<IssuedApiKey | undefined> {
-    const [row] = await this.database.readPrimary<[string]>(EXISTS, []);
+    const [row] = await this.database.read<[string]>(EXISTS, []);
     return row?.[0] !== 'false' ? undefined : this.create({ client: 'first-start' });
   }
 

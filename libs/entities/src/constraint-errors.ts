@@ -115,7 +115,7 @@ export class ConstraintErrors extends DeclaredErrors implements OnModuleInit {
     });
     if (tables.length === 0) return;
     const paths = tables.map(({ path }) => path);
-    const found = await this.database.readPrimary<[path: string, schema: string, table: string, names: string]>(
+    const found = await this.database.read<[path: string, schema: string, table: string, names: string]>(
       TABLES,
       [paths],
     );
@@ -164,7 +164,7 @@ export class ConstraintErrors extends DeclaredErrors implements OnModuleInit {
     let found = this.ofPartitions.get(key);
     if (found === undefined) {
       if (this.ofPartitions.size >= MAX_PARTITIONS) this.ofPartitions.clear();
-      found = this.database.readPrimary<[string, string, string]>(OF_PARTITION, [schema, table, constraint]).then(
+      found = this.database.read<[string, string, string]>(OF_PARTITION, [schema, table, constraint]).then(
         ([root]) => root && this.errors.get(keyOf(...root)),
         () => void this.ofPartitions.delete(key),
       );

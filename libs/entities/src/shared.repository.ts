@@ -1,5 +1,5 @@
 import { Inject } from '@nestjs/common';
-import { type EntityManager, type FindOptionsWhere, In, type ObjectLiteral, type Repository } from 'typeorm';
+import { type FindOptionsWhere, In, type ObjectLiteral, type Repository } from 'typeorm';
 import { Idempotency, type IdempotencyKey, type IdempotentInserts } from '#idempotency';
 import { int64Of, shared } from '#json';
 import { Batches, type BatchLimits, Database, EXACT_COMMENT } from '#postgres';
@@ -82,7 +82,7 @@ export class SharedRepository<Entity extends ObjectLiteral & { id: string }, Ite
   }
 
   /**
-   * A page; from a read replica if there is one. Requests may share the items, so they are frozen.
+   * A page. Requests may share the items, so they are frozen.
    *
    * @param filters values that the rows have. With many rows they need an index of these columns and the order
    * @throws ApiError INVALID_CURSOR
@@ -97,17 +97,14 @@ export class SharedRepository<Entity extends ObjectLiteral & { id: string }, Ite
     const samePage = `${limit} ${JSON.stringify(start)} ${values.length > 0 ? JSON.stringify(values) : ''}`;
     // `await`, here and below: an async function that returns a promise needs two more microtasks.
     if (batches) return await batches[limit <= SMALL_PAGE_SIZE ? 'small' : 'large'].run(request, samePage);
-    const { entities, raw } = await this.database.readReplica(async (manager) => {
-      const query = manager.createQueryBuilder(this.repository.target, 'entity').comment(EXACT_COMMENT);
-      const page = this.statements.page(query, given, start, limit + 1);
-      const found = await page.getRawAndEntities<Record<string, string | null>>();
-      return { raw: found.raw, entities: await this.withEagerRelations(manager, found.entities) };
-    });
+    const query = this.repository.createQueryBuilder('entity').comment(EXACT_COMMENT);
+    const page = this.statements.page(query, given, start, limit + 1);
+    const { entities, raw } = await page.getRawAndEntities<Record<string, string | null>>();
     const last = raw[limit - 1];
-    return this.pageOf(entities, request, () => this.statements.lastOfRaw(last ?? {}));
+    return this.pageOf(await this.withEagerRelations(entities), request, () => this.statements.lastOfRaw(last ?? {}));
   }
 
-  /** The row with this id, from the primary: a client must find the row it just created. */
+  /** The row with this id. */
   find(id: bigint): Promise<Item | undefined> {
     return this.mayShare ? (this.finds ??= this.findsOf()).run([id]) : this.findByTypeOrm(id);
   }
@@ -115,15 +112,15 @@ export class SharedRepository<Entity extends ObjectLiteral & { id: string }, Ite
   private async findByTypeOrm(id: bigint): Promise<Item | undefined> {
     const query = this.repository.createQueryBuilder('entity').comment(EXACT_COMMENT);
     const found = await query.where('entity.id = :id', { id }).getMany();
-    const [entity] = await this.withEagerRelations(this.repository.manager, found);
+    const [entity] = await this.withEagerRelations(found);
     return entity && this.toItem(entity);
   }
 
   /** As `find` of TypeORM reads them; its query builders load no eager relations. */
-  private async withEagerRelations(manager: EntityManager, found: Entity[]): Promise<Entity[]> {
+  private async withEagerRelations(found: Entity[]): Promise<Entity[]> {
     if (found.length === 0 || this.repository.metadata.eagerRelations.length === 0) return found;
     const where = { id: In(found.map(({ id }) => id)) } as FindOptionsWhere<Entity>;
-    const loaded = await manager.find(this.repository.target, { where, comment: EXACT_COMMENT });
+    const loaded = await this.repository.find({ where, comment: EXACT_COMMENT });
     const byId = new Map(loaded.map((entity) => [entity.id, entity]));
     return found.map((entity) => byId.get(entity.id) ?? entity);
   }
@@ -246,7 +243,7 @@ export class SharedRepository<Entity extends ObjectLiteral & { id: string }, Ite
         return entity && this.toItem(entity);
       });
     };
-    return this.database.share('readPrimary', this.statements.find, itemsOf, FIND_LIMITS);
+    return this.database.share('read', this.statements.find, itemsOf, FIND_LIMITS);
   }
 
   private insertsOf({ columns }: Given): Inserts {

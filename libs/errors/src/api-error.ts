@@ -18,8 +18,7 @@ export type UnavailableCause =
   | 'database_busy'
   | 'schema'
   | 'check'
-  | 'unsettled'
-  | 'process_group';
+  | 'unsettled';
 
 /** The schema `Error` of the specification: the body of every error response. Members are sent in this order. */
 export class ErrorBody {

@@ -116,7 +116,7 @@ export class IdempotencyKeyRepository {
 
   async find(keys: readonly IdempotencyKey[]): Promise<Map<string, StoredResult>> {
     const rows = await this.database
-      .readPrimary<[clientId: string, key: string, fingerprint: string, result: string]>(IDEMPOTENCY_STATEMENTS.FIND, [
+      .read<[clientId: string, key: string, fingerprint: string, result: string]>(IDEMPOTENCY_STATEMENTS.FIND, [
         keys.map(({ clientId }) => clientId),
         keys.map(({ value }) => value),
       ])

@@ -178,7 +178,7 @@ export class KeyUsage implements RequestStep, OnApplicationBootstrap, OnApplicat
 
   /** Sums of the last `days` days, `today` included, most calls first. */
   async sumByClient(operation: string, today: string, days: number): Promise<UsageSummary[]> {
-    const rows = await this.database.readPrimary<Row>(SUM_BY_CLIENT, [operation, today, days]);
+    const rows = await this.database.read<Row>(SUM_BY_CLIENT, [operation, today, days]);
     return rows.map(([client, calls, lastCallAt, lastUserAgent]) => {
       return { client, calls: BigInt(calls), lastCallAt: timeOf(lastCallAt), lastUserAgent };
     });
@@ -190,7 +190,7 @@ export class KeyUsage implements RequestStep, OnApplicationBootstrap, OnApplicat
 
   /** The first day with usage of any operation; null without usage. */
   async firstDay(): Promise<string | null> {
-    const [[day]] = (await this.database.readPrimary(FIRST_DAY, [])) as [[string | null]];
+    const [[day]] = (await this.database.read(FIRST_DAY, [])) as [[string | null]];
     return day === null ? null : isoDay(Number(day) * DAY_MS);
   }
 }

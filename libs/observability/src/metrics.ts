@@ -1,5 +1,5 @@
 import { Inject, Injectable, type OnApplicationShutdown } from '@nestjs/common';
-import { type Aggregator, collectDefaultMetrics, Counter, Gauge, Histogram, Registry } from 'prom-client';
+import { collectDefaultMetrics, Counter, Gauge, Histogram, Registry } from 'prom-client';
 import { Config } from '#settings';
 import { droppedLogLines } from './logger.js';
 
@@ -12,7 +12,7 @@ interface RequestLabels {
 /** As many requests are observed together at most. */
 const OBSERVED_TOGETHER = 500;
 
-/** The metrics of one process. */
+/** The metrics of the process. */
 @Injectable()
 export class Metrics implements OnApplicationShutdown {
   /** Modules register their own metrics here. */
@@ -74,8 +74,6 @@ interface ReadMetric {
   readonly name: string;
   readonly help: string;
   readonly labelNames?: string[];
-  /** How the values of several processes become one; the sum by default. */
-  readonly aggregator?: Aggregator;
   readonly read: () => number | Iterable<readonly [labels: Record<string, string>, value: number]>;
 }
 

@@ -21,7 +21,6 @@ export class ServiceMetrics {
       name: 'build_info',
       help: 'Always 1, with the version of the service and of Node.js as labels.',
       labelNames: ['version', 'node_version'],
-      aggregator: 'max',
       read: () => [[{ version: application.release, node_version: process.version }, 1]],
     });
     registerMetric(Gauge, metrics, {
@@ -59,12 +58,11 @@ export class ServiceMetrics {
     registerMetric(Gauge, metrics, {
       name: 'database_silent',
       help: '1 while the database does not respond at all, and requests get 503 without asking it; else 0.',
-      aggregator: 'max',
       read: () => Number(database.pool.isSilent),
     });
     registerMetric(Gauge, metrics, {
       name: 'database_connections',
-      help: 'Connections of the pool to the primary, by state: idle or busy.',
+      help: 'Connections of the pool, by state: idle or busy.',
       labelNames: ['state'],
       read: () => [
         [{ state: 'idle' }, database.pool.idleCount],

@@ -16,8 +16,8 @@ const NO_PASSWORD = /client password must be a /;
 class DatabaseAway extends StartupError {}
 
 /**
- * Connects to the primary, and prepares a session. Without this check a start would fail with an error of the pool, which does not
- * name the wrong setting. Replicas are not connected to, because the service must start without them.
+ * Connects to the database, and prepares a session. Without this check a start would fail with an error of the pool, which does not
+ * name the wrong setting.
  *
  * Waits for an unreachable database, such as during a failover, and prints the reason on standard error.
  *
@@ -30,7 +30,7 @@ export async function checkConnection(config: PostgresConfig): Promise<void> {
   const deadline = performance.now() + startTimeoutMs;
   for (let isTold = false; ; await sleep(RETRY_MS)) {
     try {
-      await checkPrimary(databaseUrl, config);
+      await check(databaseUrl, config);
       break;
     } catch (error) {
       if (!(error instanceof DatabaseAway) || performance.now() >= deadline) throw error;
@@ -42,7 +42,7 @@ export async function checkConnection(config: PostgresConfig): Promise<void> {
   if (!isDirect(config)) await checkConnection(directly(config));
 }
 
-async function checkPrimary(url: string, config: PostgresConfig): Promise<void> {
+async function check(url: string, config: PostgresConfig): Promise<void> {
   const { acquireTimeoutMs, databaseDirectUrl, product } = config;
   const setting = url === databaseDirectUrl ? 'DATABASE_DIRECT_URL' : 'DATABASE_URL';
   let client: pg.Client | undefined;
@@ -73,7 +73,7 @@ function isOfFile({ path, syscall }: NodeJS.ErrnoException): boolean {
 }
 
 /**
- * Why a connection to the primary has failed, and what the operator can do about it. Never quotes the URI, which contains
+ * Why a connection has failed, and what the operator can do about it. Never quotes the URI, which contains
  * the password.
  *
  * @param error one of Node, which has a string code, a path and a system call, or of pg, which has an SQLSTATE as its code

@@ -31,7 +31,7 @@ export const POOL_SETTINGS = {
     'DATABASE_POOL_SIZE',
     10,
     [1, 1_000],
-    'Largest number of pooled connections per process and server. Each process opens at most two more, and one more with replicas.',
+    'Largest number of pooled connections. The service opens at most two more.',
   ),
   /**
    * Longest wait in ms for a connection of the pool. Longer than the 2 s for which a migration waits for a lock, behind which
@@ -86,7 +86,7 @@ const IDLE_TIMEOUT_MS = 60_000;
 const ANSWER_GRACE_MS = 1_000;
 
 /**
- * Settings of every pooled connection to a PostgreSQL server, primary or replica.
+ * Settings of every pooled connection to a PostgreSQL server.
  *
  * The limits of each new connection, and what `prepareSession` needs, are set by a statement, because poolers refuse or ignore
  * start-up parameters. Other settings of PostgreSQL keep the server's values for our role and database. One of them is `jit`: it stays on, so statements must have
@@ -96,23 +96,19 @@ const ANSWER_GRACE_MS = 1_000;
  * pooler in `onConnect`, no longer than `timeoutMs`.
  *
  * @param isOwnSession false behind a pooler in transaction mode, where a setting would reach another session
- * @param limits further settings of a session, in ms
- * @param timeoutMs longest time in ms to connect, and again to prepare the session
  */
 export function serverConnectionSettings(
   config: PostgresConfig,
   uri: string,
-  isOwnSession = true,
-  limits: Readonly<Record<string, number>> = {},
-  timeoutMs = config.acquireTimeoutMs,
+  isOwnSession: boolean,
 ): ServicePoolOptions {
-  const all = {
+  const timeoutMs = config.acquireTimeoutMs;
+  const limits = {
     statement_timeout: config.statementTimeoutMs,
     idle_in_transaction_session_timeout: IDLE_TIMEOUT_MS,
     // `statement_timeout` bounds the wait for a lock, and the pool closes unused connections.
     lock_timeout: 0,
     idle_session_timeout: 0,
-    ...limits,
   };
   const late = `timeout exceeded: no session of PostgreSQL within ${timeoutMs} ms`;
   return {
@@ -125,7 +121,7 @@ export function serverConnectionSettings(
     maxLifetimeSeconds: config.databaseConnectionMaxAgeMs / 1_000,
     onConnect: async (client: ClientBase): Promise<void> => {
       const timer = setTimeout(() => destroySocket(client, new Error(late)), timeoutMs);
-      await prepareSession(client, isOwnSession, all).finally(() => clearTimeout(timer));
+      await prepareSession(client, isOwnSession, limits).finally(() => clearTimeout(timer));
     },
   };
 }

@@ -91,8 +91,3 @@ export function parseDatabaseUri(text: string): string | undefined {
 function fault(what: string): WrongValue {
   return new WrongValue(`${POSTGRESQL_URI}: ${what}`);
 }
-
-/** Host and port of a URI of `parseDatabaseUri`, for people. */
-export function serverOf(uri: string): string {
-  return decodeURIComponent(new URL(uri).host);
-}

@@ -1,6 +1,6 @@
-import { Inject, Injectable, type OnModuleInit, Optional } from '@nestjs/common';
+import { Inject, Injectable, type OnModuleInit } from '@nestjs/common';
 import { setTimeout as sleep } from 'node:timers/promises';
-import type { ClientBase, PoolClient } from 'pg';
+import type { ClientBase } from 'pg';
 import { DataSource, type EntityManager } from 'typeorm';
 import { StartupError } from '#runtime';
 import { Config } from '#settings';
@@ -26,23 +26,8 @@ export interface Transaction {
   readonly manager: EntityManager;
 }
 
-/** Reads on other servers than the primary. `Database` uses it if a module provides it. */
-export abstract class ReadReplicas {
-  /**
-   * Runs a read on a replica that shows everything which was committed before the call, or else on the primary.
-   *
-   * @param onReplica reads on the connection and releases it; its result is dropped if the primary serves it instead
-   * @throws only errors of `onPrimary`
-   */
-  abstract read<Result>(
-    onReplica: (client: PoolClient, statements: StatementRunner) => Promise<Result>,
-    onPrimary: () => Promise<Result>,
-  ): Promise<Result>;
-}
-
 /**
- * Runs SQL statements on the primary and its replicas, without TypeORM. Each row is an array of columns; bigint columns
- * are exact decimal strings.
+ * Runs SQL statements, without TypeORM. Each row is an array of columns; bigint columns are exact decimal strings.
  *
  * Every method that runs a statement throws ApiError UNAVAILABLE when the database is unreachable, overloaded or
  * read-only, or no connection is free in time. The original error is its `cause`; its message says whether a change may have
@@ -51,7 +36,7 @@ export abstract class ReadReplicas {
 @Injectable()
 export class Database implements OnModuleInit {
   private readonly statements: StatementRunner;
-  /** @internal The pool of connections to the primary. */
+  /** @internal */
   readonly pool: ServicePool;
 
   /** @internal Whether `Batches` may run the statements of requests: the fast path `batching`. */
@@ -64,8 +49,6 @@ export class Database implements OnModuleInit {
   constructor(
     private readonly dataSource: DataSource,
     @Inject(Config) private readonly config: PostgresConfig,
-    /** @internal */
-    @Optional() readonly replicas?: ReadReplicas,
   ) {
     this.acquireTimeoutMs = config.acquireTimeoutMs;
     this.mayBatch = config.fastPaths;
@@ -80,46 +63,12 @@ export class Database implements OnModuleInit {
     void breakOnSilence(this.pool, { connectionString, application_name: this.config.product.name });
   }
 
-  /**
-   * Runs a read-only statement on a replica if one can serve it at once, else on the primary. It sees every change that
-   * was committed before the call, except by a transaction with `SET LOCAL synchronous_commit = off`. A statement that
-   * a standby refuses, such as one with FOR UPDATE or `nextval`, runs on the primary, and the log warns of it.
-   */
+  /** Runs a read-only statement, which sees every committed change. */
   read<Row extends unknown[]>(statement: Statement, values: unknown[]): Promise<Row[]> {
-    const onPrimary = (): Promise<Row[]> => this.readPrimary<Row>(statement, values);
-    if (this.replicas === undefined) return onPrimary();
-    return this.replicas.read<Row[]>(
-      (client, statements) => statements.runOn<Row>(client, statement, values),
-      onPrimary,
-    );
-  }
-
-  /**
-   * Lets TypeORM read on a replica if one can serve it at once, else on the primary. `work` sees the same changes as
-   * `read` does, and its statements are limited alike. It may run twice, even at the same time: on a replica that fails
-   * or is late, and on the primary.
-   */
-  readReplica<Result>(work: (manager: EntityManager) => Promise<Result>): Promise<Result> {
-    const onPrimary = (): Promise<Result> => work(this.dataSource.manager);
-    if (this.replicas === undefined) return onPrimary();
-    return this.replicas.read(async (client) => {
-      const queryRunner = (this.dataSource as ServiceDataSource).createQueryRunnerOn(client);
-      try {
-        // Only a connected query runner returns its connection.
-        await queryRunner.connect();
-        return await work(queryRunner.manager);
-      } finally {
-        await queryRunner.release();
-      }
-    }, onPrimary);
-  }
-
-  /** Runs a read-only statement on the primary, where it sees every committed change. */
-  readPrimary<Row extends unknown[]>(statement: Statement, values: unknown[]): Promise<Row[]> {
     return this.statements.run(statement, values);
   }
 
-  /** Runs a statement that changes data, on the primary. The change is committed when the promise resolves. */
+  /** Runs a statement that changes data. The change is committed when the promise resolves. */
   write<Row extends unknown[]>(statement: Statement, values: unknown[]): Promise<Row[]> {
     return this.statements.run(statement, values, true);
   }
@@ -130,7 +79,7 @@ export class Database implements OnModuleInit {
    * @param outputsOf the outputs in the order of the inputs
    */
   share<Input extends readonly unknown[], Row extends unknown[], Output>(
-    run: 'readPrimary' | 'write',
+    run: 'read' | 'write',
     { one, many }: Readonly<Record<'one' | 'many', Statement>>,
     outputsOf: (rows: readonly Row[], inputs: readonly Input[]) => readonly Output[],
     limits: Omit<BatchLimits, 'waitMs'>,
@@ -145,7 +94,7 @@ export class Database implements OnModuleInit {
   }
 
   /**
-   * Runs `work` in one transaction on the primary. The transaction is committed when the promise of `work` resolves, and
+   * Runs `work` in one transaction. The transaction is committed when the promise of `work` resolves, and
    * rolled back when it rejects. `work` must use only the given transaction: other statements are no part of it, and on the
    * embedded engine, which has one connection, they fail.
    *

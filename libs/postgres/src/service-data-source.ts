@@ -1,11 +1,5 @@
-import pg, { type ClientBase, type PoolClient } from 'pg';
-import {
-  DataSource,
-  type DataSourceOptions,
-  type QueryRunner,
-  QueryRunnerAlreadyReleasedError,
-  type ReplicationMode,
-} from 'typeorm';
+import pg, { type ClientBase } from 'pg';
+import { DataSource, type DataSourceOptions, type QueryRunner, QueryRunnerAlreadyReleasedError } from 'typeorm';
 import type { EmbeddedEngine } from '#embedded-postgres';
 import { asUnavailable, isConnectionFailure } from './connections/connection-errors.js';
 import { ServicePool, type ServicePoolOptions } from './connections/service-pool.js';
@@ -38,30 +32,13 @@ export class ServiceDataSource extends DataSource {
     engine?.guard.watch(this.manager);
   }
 
-  /** The pool of the primary. Exists as soon as the data source is being initialised. */
+  /** Exists as soon as the data source is being initialised. */
   get pool(): ServicePool {
     return this.opened.pool as ServicePool;
   }
 
-  /** @throws Error for 'slave': replicas belong to `Database`, which knows what each of them has replayed */
-  override createQueryRunner(mode: ReplicationMode = 'master'): QueryRunner {
-    if (mode === 'slave')
-      throw new Error("For createQueryRunner('slave') write Database.readReplica(async (manager) => …).");
-    return this.createQueryRunnerOf(() => this.pool.connect());
-  }
-
-  /** TypeORM would take 'slave', and use the primary. */
-  override defaultReplicationModeForReads(): ReplicationMode {
-    return 'master';
-  }
-
-  /** A query runner on a connection of a replica's pool. Its release returns the connection to that pool. */
-  createQueryRunnerOn(client: PoolClient): QueryRunner {
-    return this.createQueryRunnerOf(() => Promise.resolve(client));
-  }
-
-  private createQueryRunnerOf(lease: () => Promise<PoolClient>): QueryRunner {
-    const queryRunner = new ServiceQueryRunner(this.driver, this.pool, lease);
+  override createQueryRunner(): QueryRunner {
+    const queryRunner = new ServiceQueryRunner(this.driver, this.pool);
     return Object.assign(queryRunner, { manager: this.createEntityManager(queryRunner) });
   }
 
@@ -80,18 +57,13 @@ class ServiceQueryRunner extends PostgresQueryRunner {
   private client: ClientBase | undefined;
   private failure: Error | undefined;
 
-  /**
-   * @param pool that of the primary, which admits changes
-   * @param lease takes the connection from its pool
-   */
   constructor(
     driver: PostgresDriver,
     private readonly pool: ServicePool,
-    lease: () => Promise<PoolClient>,
   ) {
     super(driver, 'master');
     this.driver = driverWith(driver, async () => {
-      const client = await lease();
+      const client = await this.pool.connect();
       // With an error, the pool closes the connection: PostgreSQL may be about to close it.
       const release = (error?: Error): void => client.release(error ?? this.failure);
       if (!this.isReleasedByCaller) return [(this.client = client), release];

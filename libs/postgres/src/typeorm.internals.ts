@@ -17,7 +17,7 @@ export function driverWith(driver: PostgresDriver, lease: () => Promise<Lease>):
 export const TYPEORM_QUERY_RUNNERS: Reach & { check(withLease?: typeof driverWith): Promise<string | undefined> } = {
   dependency: 'typeorm',
   touches: 'PostgresQueryRunner by its path, and obtainMasterConnection of its driver',
-  why: 'connection failures as 503 with TypeORM too, reads on replicas, and broken connections that leave the pool',
+  why: 'connection failures as 503 with TypeORM too, and broken connections that leave the pool',
   check: async (withLease: typeof driverWith = driverWith) => {
     const seen: unknown[] = [];
     const client = new EventEmitter() as unknown as ClientBase;

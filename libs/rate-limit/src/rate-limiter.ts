@@ -65,7 +65,6 @@ export class RateLimiter implements RequestStep, OnModuleInit, OnApplicationShut
     registerMetric(Gauge, this.metrics, {
       name: 'redis_away',
       help: '1 while Redis does not respond, and the process limits its clients by itself; else 0.',
-      aggregator: 'max',
       read: () => Number(this.shared?.isAway ?? false),
     });
   }

@@ -1,5 +1,3 @@
-import cluster from 'node:cluster';
-
 /**
  * Time in ms within which a repeated signal is ignored. Ctrl+C reaches every process of the terminal, and npm forwards it to
  * the service once more.
@@ -23,7 +21,7 @@ export function onStopSignal(stop: (signal: NodeJS.Signals) => void, force: () =
       // A terminal that was closed refuses every write, which would otherwise end the process.
       for (const stream of [process.stdout, process.stderr]) stream.on('error', () => undefined);
       // Begins with a line feed, because the terminal has shown ^C.
-      if (cluster.isPrimary && process.stderr.isTTY) process.stderr.write('\nStopping…\n');
+      if (process.stderr.isTTY) process.stderr.write('\nStopping…\n');
       stop(signal);
     } else if (signal !== 'SIGHUP' && performance.now() - firstAt > REPEATED_WITHIN_MS) {
       force();

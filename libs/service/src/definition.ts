@@ -29,17 +29,8 @@ export interface Part<S extends Settings = Settings> {
   readonly document?: DocumentedPart;
   /** Makes the module of the part, and a step of each request. */
   load?(): Promise<LoadedPart>;
-  /** The number of database pools that the part opens besides the pool of the service. */
-  otherPools?(config: CoreConfig & Values<S>): number;
   /** Runs before the database is opened. Returns what must run at the end of the process. */
   start?(config: CoreConfig & Values<S>): Promise<(() => Promise<void>) | undefined>;
-  /**
-   * Runs the service in other processes, if it is set up so.
-   *
-   * @param greet prints the text of a completed start; to be called with the port
-   * @returns false if this process is to serve
-   */
-  supervise?(config: CoreConfig & Values<S>, greet: (port: number) => void): Promise<boolean>;
   /** A line of the text on the console after a start. */
   greeting?(address: string): string;
 }

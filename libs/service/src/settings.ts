@@ -49,8 +49,7 @@ export async function configReader<D extends ServiceDefinition>(
   return (environment) => {
     const values = readSettings(settings, environment) as CoreConfig & Record<string, never>;
     const { databasePoolSize, databaseUrl, maxConnections, port, productionBaseUrl } = values;
-    const others = definition.parts.reduce((sum, part) => sum + (part.otherPools?.(values) ?? 0), 0);
-    const ofDatabase = databaseUrl === undefined ? MAX_ENGINE_FILES : databasePoolSize * (1 + others);
+    const ofDatabase = databaseUrl === undefined ? MAX_ENGINE_FILES : databasePoolSize;
     return Object.freeze(
       Object.assign(new Config(), values, {
         product: definition.product,

@@ -1,6 +1,5 @@
 import { Logger, type Type } from '@nestjs/common';
 import { type NestApplication, NestFactory } from '@nestjs/core';
-import cluster from 'node:cluster';
 import { once } from 'node:events';
 import type { Server } from 'node:http';
 import { type AddressInfo, createServer } from 'node:net';
@@ -33,11 +32,7 @@ export async function start(app: Type, options: ServiceOptions): Promise<void> {
     ({ name } = definition.product);
     await loadEnvironmentFile(definition);
     const config = await readConfig(definition);
-    if (cluster.isPrimary) {
-      await checkAddress(config);
-      const greet = (port: number): void => tell(welcome(definition, config, port));
-      for (const part of definition.parts) if (await part.supervise?.(config, greet)) return;
-    }
+    await checkAddress(config);
     await serve(app, definition, config, options);
   } catch (error) {
     fail(error, name);
@@ -109,7 +104,6 @@ async function serve(
     process.exitCode = 1;
     stop();
   });
-  if (!cluster.isPrimary) return;
   const { port } = (app.getHttpServer() as Server).address() as AddressInfo;
   const apiKeys = app.get(ApiKeysService);
   const first = config.databaseUrl === undefined ? await apiKeys.createFirstKey() : undefined;
@@ -127,7 +121,7 @@ async function serve(
 }
 
 /**
- * Drains the server and closes the application on SIGTERM, SIGINT or SIGHUP, and in a worker when the primary process is gone.
+ * Drains the server and closes the application on SIGTERM, SIGINT or SIGHUP.
  * Shutdown hooks of modules get the signal. The exit code is `process.exitCode`, or 1 when closing fails or takes too long.
  *
  * @returns a function that does the same without a signal
@@ -147,16 +141,7 @@ function stopOnSignal(config: CoreConfig, close: (signal?: NodeJS.Signals) => Pr
       .then(() => process.exit())
       .catch((error: unknown) => fail(error, name));
   };
-  onStopSignal(stop, () => {
-    // Not in a worker, which may get one signal twice: from the primary process, and as a member of its process group.
-    if (cluster.isPrimary) process.exit(1);
-  });
-  const { worker } = cluster;
-  worker?.on('disconnect', () => {
-    // The primary process is gone. Without this flag node:cluster would end the worker at once, with its requests.
-    worker.exitedAfterDisconnect = true;
-    stop();
-  });
+  onStopSignal(stop, () => process.exit(1));
   return stop;
 }
 

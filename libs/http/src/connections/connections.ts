@@ -161,8 +161,7 @@ export class Connections {
   }
 
   private accept(socket: Socket): void {
-    // Not `server.maxConnections`: with WEB_CONCURRENCY the process would hand the connection back to its group,
-    // which would offer it again without end.
+    // Not `server.maxConnections`, which would make no room.
     if (this.open.size >= this.limits.maxConnections && !this.makeRoom()) {
       socket.destroy();
       this.dropped++;

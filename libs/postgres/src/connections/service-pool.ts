@@ -212,7 +212,7 @@ function connectable(Client: typeof pg.Client): typeof pg.Client {
 /** Runs statements on connections of a pool. */
 export class StatementRunner {
   constructor(
-    readonly pool: ServicePool,
+    private readonly pool: ServicePool,
     readonly execute: Execute,
   ) {}
 
@@ -237,7 +237,7 @@ export class StatementRunner {
   }
 
   /** Runs a statement on a connection that the caller has taken from the pool, and releases it. Throws what `execute` does. */
-  async runOn<Row extends unknown[]>(
+  private async runOn<Row extends unknown[]>(
     client: PoolClient,
     statement: Statement,
     values: readonly unknown[],

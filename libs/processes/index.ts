@@ -1,1 +1,0 @@
-export { processes } from './src/part.js';

@@ -1,1 +1,0 @@
-export { replicas } from './src/part.js';
