@@ -20,7 +20,6 @@ export interface Options {
   readonly workloads: readonly string[];
   readonly servers: readonly string[];
   readonly fastPaths?: readonly string[];
-  readonly processes: readonly number[];
   readonly ordinary?: boolean;
   readonly libraries?: boolean;
   readonly contract?: boolean;
@@ -42,9 +41,6 @@ export function readOptions(): Options {
     .addOption(list('--workloads <list>', 'workloads', someOf(WORKLOADS), ['list', 'status', 'walk', 'get', 'create']))
     .addOption(list('--servers <list>', 'servers', someOf(SERVERS), SERVERS))
     .option('--fast-paths <values...>', `runs ${OURS} once for each of these values of FAST_PATHS, on or off`)
-    .addOption(
-      list('--processes <list>', `runs ${OURS} once with each of these values of WEB_CONCURRENCY`, numbers, [1]),
-    )
     .option(
       '--ordinary',
       `compares only ${OURS} with itself beside what teams add: a generated feature, an interceptor, a guard`,

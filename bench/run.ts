@@ -80,10 +80,7 @@ async function run(): Promise<void> {
         continue;
       }
       for (const fastPaths of options.fastPaths ?? ['']) {
-        for (const processes of options.processes) {
-          const server = await start(name, databaseUrl, { fastPaths, processes });
-          contestants.push({ rows: size, apiKeys: oneKey, ...server });
-        }
+        contestants.push({ rows: size, apiKeys: oneKey, ...(await start(name, databaseUrl, { fastPaths })) });
       }
     }
     for (const rows of otherSizes) {
@@ -340,8 +337,7 @@ function walker(server: RunningServer): { follow(path: string, pages: number): P
 
 /**
  * @param fastPaths FAST_PATHS of this service, also added to its name; empty for the default
- * @param processes WEB_CONCURRENCY of this service, also added to its name unless it is 1
- * @param label the name in the table, before these values
+ * @param label the name in the table, before that value
  * @param command another program than that of the name
  * @param RATE_LIMIT_PER_MINUTE 0 for no limit
  * @param TEAM additions of a team, for the program of `ordinary.ts`
@@ -351,7 +347,6 @@ function start(
   databaseUrl: string,
   {
     fastPaths = '',
-    processes = 1,
     label = name,
     command = undefined as Command | undefined,
     RATE_LIMIT_PER_MINUTE = '0',
@@ -366,14 +361,13 @@ function start(
     RATE_LIMIT_PER_MINUTE,
     NODE_ENV: 'production',
     FAST_PATHS: fastPaths,
-    WEB_CONCURRENCY: String(processes),
     TEAM,
     // The contract has requests that never end, and waits 10 s for their 408.
     ...(options.contract && { REQUEST_TIMEOUT_MS: '1500' }),
     // The peers do not limit requests in flight.
     MAX_REQUESTS_IN_FLIGHT: String(Math.max(1_000, ...options.connections)),
   };
-  const fullName = [label, fastPaths, processes === 1 ? '' : `${processes} processes`].filter(Boolean).join(' ');
+  const fullName = [label, fastPaths].filter(Boolean).join(' ');
   const program = (command ?? (name === OURS ? OURS_COMMAND : peers.get(name))) as Command;
   return startServer(fullName, program, environment, '/v1/pets?limit=1', API_KEY);
 }

@@ -429,8 +429,6 @@ describeOnPostgresql('two instances', () => {
   function untilBlocked({ nest }: TestApp, statements: number): Promise<true> {
     const query = `SELECT FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'`;
     // PostgreSQL shows the state of a session only to the session's own role.
-    return until(
-      async () => (await nest.get(Database).read({ name: '', text: query }, [])).length >= statements,
-    );
+    return until(async () => (await nest.get(Database).read({ name: '', text: query }, [])).length >= statements);
   }
 });

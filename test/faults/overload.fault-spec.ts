@@ -157,12 +157,10 @@ test('at four times the load that saturates it, the service serves at least 80 %
   expect(best).toBeGreaterThan(SHARE);
 }, 120_000);
 
-test('no process has more connections than its limit: silent ones make room for new ones', async () => {
-  const own = new ServiceProcess(
-    { ...settings, WEB_CONCURRENCY: '2', KEEP_ALIVE_TIMEOUT_MS: '60000', DATABASE_POOL_SIZE: '10' },
-    tmpdir(),
-    { openFiles: OPEN_FILES },
-  );
+test('the service has no more connections than its limit: silent ones make room for new ones', async () => {
+  const own = new ServiceProcess({ ...settings, KEEP_ALIVE_TIMEOUT_MS: '60000', DATABASE_POOL_SIZE: '10' }, tmpdir(), {
+    openFiles: OPEN_FILES,
+  });
   const clients: Socket[] = [];
   const health = 'GET /health/live HTTP/1.1\r\nHost: x\r\n\r\n';
   try {
@@ -176,13 +174,13 @@ test('no process has more connections than its limit: silent ones make room for 
     await connectClients(3 * CONNECTIONS);
     const stillOpen = (): Socket[] => clients.filter(({ destroyed }) => !destroyed);
     await until(() => DROPPED.test(own.stdout));
-    // The processes close them one after the other.
+    // The service closes them one after the other.
     let open: Socket[];
     do {
       open = stillOpen();
       await sleep(1_000);
     } while (stillOpen().length < open.length);
-    expect(open.length).toBeLessThanOrEqual(2 * CONNECTIONS);
+    expect(open.length).toBeLessThanOrEqual(CONNECTIONS);
     // Those that are open are served, and after they have closed, others are.
     open.forEach((client) => client.write(health));
     for (const client of open) expect(String(await once(client, 'data'))).toMatch(/^HTTP\/1\.1 200 /);

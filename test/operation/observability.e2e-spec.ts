@@ -1,7 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import { AggregatorRegistry } from 'prom-client';
 import { ApiKeysService } from '#api-keys';
-import { Metrics } from '#observability';
 import { createTestApp, type TestApp } from '../support/app.js';
 
 let app: TestApp;
@@ -72,22 +70,6 @@ test('/metrics needs a key with metrics:read, and counts by operation and status
     /petstore_http_request_duration_seconds_count\{operation="listPets",method="GET",status="400"\} [1-9]/,
   );
   expect((await app.client.get('/v1/pets', { apiKey: secret })).status).toBe(403);
-});
-
-test('petstore_database_silent of a group is 1 if any of its processes reports a silent database, not their sum', async () => {
-  const metrics = await app.nest.get(Metrics).registry.getMetricsAsJSON();
-  const reported = (value: number): typeof metrics =>
-    metrics
-      .filter(({ name }) => name === 'petstore_database_silent')
-      .map((metric) => ({ ...metric, values: [{ value, labels: {} }] }));
-  for (const [one, other, group] of [
-    [1, 1, 1],
-    [1, 0, 1],
-    [0, 0, 0],
-  ] as const) {
-    const text = await AggregatorRegistry.aggregate([reported(one), reported(other)]).metrics();
-    expect(text).toMatch(new RegExp(`^petstore_database_silent ${group}$`, 'm'));
-  }
 });
 
 test('each request has one log line with request id, operation, client, status, code and duration', async () => {

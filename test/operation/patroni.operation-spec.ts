@@ -2,10 +2,10 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { administer, databaseUrl } from '../support/postgresql-database.js';
+import { databaseUrl } from '../support/postgresql-database.js';
 import { ServiceProcess } from '../support/service-process.js';
 import { report } from '../support/figures.js';
-import { Load, type LoadRequest, type Outcome, percentile, send, tally } from '../support/load.js';
+import { Load, type LoadRequest, type Outcome, percentile, tally } from '../support/load.js';
 import { createOwnDatabase, petsOf } from '../support/own-database.js';
 import { type MemberName, PatroniCluster } from './support/patroni.js';
 import { freePort } from '../support/programs.js';
@@ -14,7 +14,7 @@ import { balance, creation, NOTHING_WRONG, PersistentClient, type Target, untilI
 
 /*
  * The example of ops/patroni: three members of Patroni, etcd and HAProxy, all from their packages. Two instances of the
- * service reach the primary and the standbys through HAProxy. Another HAProxy, configured as in docs/operating.md, is in
+ * service reach the primary through HAProxy. Another HAProxy, configured as in docs/operating.md, is in
  * front of both instances.
  */
 
@@ -60,24 +60,6 @@ afterAll(async () => {
   for (const service of services) await service.kill();
   await cluster?.stop();
   rmSync(home, { recursive: true, force: true });
-});
-
-test('lists are read from the port of HAProxy for standbys', async () => {
-  const readyOf = async (target: Target): Promise<string> => {
-    await send({ method: 'GET', path: '/v1/pets' }, target);
-    const { text } = await send({ method: 'GET', path: '/metrics' }, target);
-    return [...text.matchAll(/^petstore_replica_ready\{.*\} (\d)$/gm)].map(([, ready]) => ready).join();
-  };
-  const { one, other } = targets as { one: Target; other: Target };
-  await administer(
-    databaseUrl(await cluster.leaderUrl(), 'petstore'),
-    `UPDATE api_key SET scopes = scopes || '{metrics:read}'`,
-  );
-  const deadline = performance.now() + 20_000;
-  while ((await readyOf(one)) !== '1' || (await readyOf(other)) !== '1') {
-    if (performance.now() > deadline) throw new Error(`${await readyOf(one)} and ${await readyOf(other)}`);
-    await sleep(200);
-  }
 });
 
 test.each<[name: string, fault: (leader: MemberName) => Promise<unknown>, longestMs: number]>([

@@ -49,23 +49,18 @@ testOnce('a BOOTSTRAP_API_KEY that looks like a key of this service but has a wr
   expect(line).not.toContain('secret');
 });
 
-/** Numbers of processes; the embedded engine belongs to one. */
-const PROCESSES = engine === 'postgresql' ? ['1', '2'] : ['1'];
-
-test.each(PROCESSES)('a port in use, before the database is opened, WEB_CONCURRENCY=%s', async (processes) => {
+test('a port in use, before the database is opened', async () => {
   const server = createServer().listen(0, '127.0.0.1');
   await once(server, 'listening');
   const { port } = server.address() as AddressInfo;
-  const settings = { DATABASE_URL: 'postgresql://127.0.0.1:1/none', PORT: String(port), WEB_CONCURRENCY: processes };
+  const settings = { DATABASE_URL: 'postgresql://127.0.0.1:1/none', PORT: String(port) };
   const line = await services.refusal(settings).finally(() => server.close());
   expect(line).toBe(`petstore: Port ${port} is in use. Stop the process that uses it, or set PORT to a free one.`);
 });
 
 testOnce.each(['203.0.113.1', '256.1.1.1'])('HOST=%s, which is no address of this machine', async (host) => {
-  for (const processes of PROCESSES) {
-    const line = await services.refusal({ ...database.settings, HOST: host, WEB_CONCURRENCY: processes });
-    expect(line).toMatch(/^petstore: .+\. Set HOST to an address of this machine, or PORT to one above 1023\.$/);
-  }
+  const line = await services.refusal({ ...database.settings, HOST: host });
+  expect(line).toMatch(/^petstore: .+\. Set HOST to an address of this machine, or PORT to one above 1023\.$/);
 });
 
 test('an empty database with MIGRATE_ON_START=false: the line names the command', async () => {

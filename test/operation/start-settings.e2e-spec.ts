@@ -53,13 +53,13 @@ describe('.env', () => {
     }
   });
 
-  testOnce('with names that nobody knows: one warning, however many processes, also by commands', async () => {
+  testOnce('with names that nobody knows: one warning, also by commands', async () => {
     await writeFile(join(home, '.env'), 'DATABASE_ULR=postgresql://secret\nORDERS_URL=secret\n');
     const warning =
       'petstore: .env sets what is no setting of the service: DATABASE_ULR (did you mean DATABASE_URL?), ORDERS_URL; ' +
       'the environment sets what is no setting of the service: LOG_LEVLE (did you mean LOG_LEVEL?).\n';
     const settings = { ...database.settings, LOG_LEVLE: 'secret', PETSTORE_PORT: 'tcp://10.0.0.1:80' };
-    const service = services.start({ ...settings, WEB_CONCURRENCY: '2' });
+    const service = services.start(settings);
     await service.origin();
     expect(service.stderr).toMatch(
       /^petstore: [^\n]+\nThe Pet Store Service listens on \S+\nTo make [^\n]+\nDocumentation: \S+\n$/,
@@ -69,6 +69,31 @@ describe('.env', () => {
     expect([await command.ended, JSON.parse(command.stdout), command.stderr]).toEqual([0, [], warning]);
     expect(service.stdout + command.stdout).not.toContain('secret');
   });
+
+  testOnce(
+    'with settings that are gone: one warning each in the log, where they did something, and no other',
+    async () => {
+      await writeFile(join(home, '.env'), 'DATABASE_REPLICA_URLS=postgresql://secret\nWEB_CONCURRENCY=1\n');
+      const warningsOf = async (environment: Record<string, string>): Promise<string[]> => {
+        const service = services.start({ ...database.settings, ...environment });
+        await service.origin();
+        expect(service.stderr).toMatch(/^The Pet Store Service listens on /);
+        expect(await service.stop('SIGTERM')).toBe(0);
+        expect(service.stdout).not.toContain('secret');
+        const lines = service.stdout.trim().split('\n');
+        const log = lines.map((line) => JSON.parse(line) as { level: number; context?: string; msg: string });
+        return log.filter(({ level, context }) => level === 40 && context === 'Settings').map(({ msg }) => msg);
+      };
+      const replicas =
+        'DATABASE_REPLICA_URLS has no effect any more. DATABASE_URL serves all reads: delete the setting.';
+      const processes =
+        'WEB_CONCURRENCY has no effect any more. ' +
+        'Start an instance for each core behind a proxy, and delete the setting.';
+      expect(await warningsOf({})).toEqual([replicas]);
+      expect(await warningsOf({ WEB_CONCURRENCY: '2' })).toEqual([processes, replicas]);
+      expect(await warningsOf({ DATABASE_REPLICA_URLS: '' })).toEqual([]);
+    },
+  );
 });
 
 describe('DATABASE_URL', () => {
@@ -115,7 +140,7 @@ describe('DATABASE_URL', () => {
     ['in place of the host', (at: string) => `postgresql://postgres:petstore@${encodeURIComponent(at)}:PORT/postgres`],
   ])('names the directory of a socket: %s', async (_, uriOf) => {
     const uri = uriOf(sockets).replace('PORT', port);
-    const settings = { DATABASE_URL: uri, REDIS_URL: 'redis://127.0.0.1:1', DATABASE_REPLICA_URLS: uri };
+    const settings = { DATABASE_URL: uri, REDIS_URL: 'redis://127.0.0.1:1' };
     const service = services.start({ ...settings, MIGRATE_ON_START: 'true', LOG_LEVEL: 'silent' });
     await service.origin();
     const command = services.start({ DATABASE_URL: server.url, DATABASE_DIRECT_URL: uri }, [CLI, 'migrate']);

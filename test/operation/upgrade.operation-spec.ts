@@ -71,17 +71,13 @@ afterAll(async () => {
   await rm(newer, { recursive: true, force: true });
 });
 
-/** Processes of the instances. */
-const PROCESSES = ['1', '2'] as const;
-
 /** Starts an instance of an installation, and waits until it listens. */
-async function start(installation: string, port: number, processes = PROCESSES[0] as string): Promise<ServiceProcess> {
+async function start(installation: string, port: number): Promise<ServiceProcess> {
   const settings = {
     DATABASE_URL: serviceUrl,
     BOOTSTRAP_API_KEY: API_KEY,
     RATE_LIMIT_PER_MINUTE: '0',
     PORT: String(port),
-    WEB_CONCURRENCY: processes,
     // A list waits in two queues, for half of this time in each. A migration may wait 2 s for its lock.
     SHUTDOWN_DELAY_MS: String(4 * CHECK_INTERVAL_MS),
   };
@@ -107,7 +103,7 @@ function next(index: number, client: number): LoadRequest {
 
 test('migrate behind a backup, a crash, a rolling replacement and a rollback behind haproxy fail no request', async () => {
   const ports = [await freePort(), await freePort()] as const;
-  const instances = await Promise.all(ports.map((port, index) => start(ROOT, port, PROCESSES[index])));
+  const instances = await Promise.all(ports.map((port) => start(ROOT, port)));
   const proxy = await startProxy(ports);
   /** Waits until the proxy sends requests to an instance. */
   const untilServing = (service: ServiceProcess): Promise<true> =>
@@ -115,7 +111,7 @@ test('migrate behind a backup, a crash, a rolling replacement and a rollback beh
   const replaceAll = async (installation: string): Promise<void> => {
     for (const [index, port] of ports.entries()) {
       expect(await instances[index]?.stop('SIGTERM')).toBe(0);
-      await untilServing((instances[index] = await start(installation, port, PROCESSES[index])));
+      await untilServing((instances[index] = await start(installation, port)));
     }
   };
   const loads: Load[] = [];

@@ -53,5 +53,5 @@ test('operating.md describes exactly the causes of a 503', () => {
   expect(described).toEqual([...causes, 'other']);
   // PetstoreErrors alone fires for these, unless an instance is stopping or starting.
   const rules = read('ops/prometheus/alerts.yaml');
-  expect(causes.filter((cause = '') => !rules.includes(cause))).toEqual(['draining', 'unsettled', 'process_group']);
+  expect(causes.filter((cause = '') => !rules.includes(cause))).toEqual(['draining', 'unsettled']);
 });

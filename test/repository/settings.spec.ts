@@ -116,10 +116,9 @@ test.each([
   ],
   // Characters of a password that nothing else can mean.
   ['postgresql://user:a b%c@d%2Fe:f+@h/db', 'user:a%20b%25c%40d%2Fe%3Af+@h/db'],
-])('DATABASE_URL and DATABASE_REPLICA_URLS may be %s', (url, read) => {
+])('DATABASE_URL and DATABASE_DIRECT_URL may be %s', (url, read) => {
   const expected = read === '' ? url : `postgresql://${read}`;
-  const config = readConfig({ DATABASE_URL: url, DATABASE_REPLICA_URLS: ` ${url} ,, ${DATABASE_URL},` });
-  expect(config).toMatchObject({ databaseUrl: expected, databaseReplicaUrls: [expected, DATABASE_URL] });
+  expect(readConfig({ DATABASE_URL: url }).databaseUrl).toBe(expected);
   expect(readConfig({ DATABASE_URL, DATABASE_DIRECT_URL: url }).databaseDirectUrl).toBe(expected);
 });
 
@@ -185,7 +184,6 @@ test.each([
   ['DATABASE_URL', 'postgresql://secret:many/db', POSTGRESQL],
   ['DATABASE_URL', 'postgresql:///db?host=secret&port=65536', POSTGRESQL],
   ['DATABASE_DIRECT_URL', 'secret', POSTGRESQL],
-  ['DATABASE_REPLICA_URLS', `${DATABASE_URL},secret`, POSTGRESQL],
   ['REDIS_URL', 'http://secret.example', 'a Redis URI such as redis://user:password@host:6379/0'],
   ['REDIS_URL', 'redis:///0', 'a Redis URI'],
   ['REDIS_URL', 'redis://:sec/ret@redis.example', 'a Redis URI'],
@@ -233,17 +231,13 @@ test('a % that begins no escape is one of the password, as in DATABASE_URL', () 
   expect(readConfig({ REDIS_URL: 'redis://:50%@redis.example' })).toMatchObject({ redisUrl });
 });
 
-test.each([
-  [{ DATABASE_DIRECT_URL: DATABASE_URL }, 'DATABASE_DIRECT_URL needs DATABASE_URL'],
-  [{ DATABASE_REPLICA_URLS: DATABASE_URL }, 'DATABASE_REPLICA_URLS needs DATABASE_URL'],
-  [{ WEB_CONCURRENCY: '2' }, 'WEB_CONCURRENCY needs DATABASE_URL'],
-])('%j contradicts an embedded database', (environment, fault) => {
-  expect(faultOf(environment)).toContain(fault);
+test('DATABASE_DIRECT_URL contradicts an embedded database', () => {
+  expect(faultOf({ DATABASE_DIRECT_URL: DATABASE_URL })).toContain('DATABASE_DIRECT_URL needs DATABASE_URL');
 });
 
 test('one line names all wrong settings, each once', () => {
-  expect(faultOf({ PORT: 'x', DATABASE_REPLICA_URLS: 'y,z', LOG_LEVEL: 'w', DATABASE_URL })).toMatch(
-    /^Wrong settings: PORT must be [^;]+; DATABASE_REPLICA_URLS must be [^;]+; LOG_LEVEL must be [^;]+\. \.env\.example describes every setting\.$/,
+  expect(faultOf({ PORT: 'x', DATABASE_DIRECT_URL: 'y', LOG_LEVEL: 'w', DATABASE_URL })).toMatch(
+    /^Wrong settings: PORT must be [^;]+; DATABASE_DIRECT_URL must be [^;]+; LOG_LEVEL must be [^;]+\. \.env\.example describes every setting\.$/,
   );
 });
 

@@ -35,7 +35,7 @@ readConfig(new Proxy({}, { get: (_, name) => void settings.add(String(name)) }))
 
 /** Checks that each name is a setting, and reads the settings as the service does. */
 /** The configuration of an environment, with the settings of parts that these files set. */
-function configOf(environment: Record<string, string>): PetStoreConfig & { redisUrl?: string; webConcurrency: number } {
+function configOf(environment: Record<string, string>): PetStoreConfig & { redisUrl?: string } {
   expect(Object.keys(environment).filter((name) => !settings.has(name))).toEqual([]);
   const config: object = readConfig(environment);
   return config as ReturnType<typeof configOf>;
@@ -283,8 +283,8 @@ describe('ops/kubernetes', () => {
     const patroni = parseEnv(read('ops/patroni/haproxy.env')) as Record<string, string>;
     expect(container).toHaveProperty('ports', [{ name: 'http', containerPort: port }]);
     expect(find('Service').spec).toMatchObject({ ports: [{ name: 'http', port: 80, targetPort: 'http' }] });
-    const { DATABASE_URL = '', DATABASE_REPLICA_URLS = '' } = patroni;
-    const urls = [databaseUrl, DATABASE_URL, DATABASE_REPLICA_URLS, redisUrl];
+    const { DATABASE_URL = '' } = patroni;
+    const urls = [databaseUrl, DATABASE_URL, redisUrl];
     const servers = urls.map((url) => ({ port: Number(new URL(url).port) }));
     expect(find('NetworkPolicy').spec).toMatchObject({
       ingress: [{ ports: [{ port }] }],
@@ -313,7 +313,7 @@ describe('ops/kubernetes', () => {
   test('the connections of all instances fit into one PostgreSQL, also during a rolling update', () => {
     const { maxReplicas, minReplicas } = find('HorizontalPodAutoscaler').spec;
     const { maxSurge, maxUnavailable } = deployment.strategy.rollingUpdate;
-    const connections = (maxReplicas + maxSurge) * config.webConcurrency * (config.databasePoolSize + BESIDE_POOL);
+    const connections = (maxReplicas + maxSurge) * (config.databasePoolSize + BESIDE_POOL);
     expect(connections).toBeLessThanOrEqual(CONNECTIONS);
     expect(find('PodDisruptionBudget').spec).toHaveProperty('unhealthyPodEvictionPolicy', 'AlwaysAllow');
     expect([maxUnavailable, minReplicas > find('PodDisruptionBudget').spec.maxUnavailable]).toEqual([0, true]);

@@ -115,10 +115,9 @@ export class ConstraintErrors extends DeclaredErrors implements OnModuleInit {
     });
     if (tables.length === 0) return;
     const paths = tables.map(({ path }) => path);
-    const found = await this.database.read<[path: string, schema: string, table: string, names: string]>(
-      TABLES,
-      [paths],
-    );
+    const found = await this.database.read<[path: string, schema: string, table: string, names: string]>(TABLES, [
+      paths,
+    ]);
     for (const { path, errors } of tables) {
       const [, schema, table, names = '[]'] = found.find(([one]) => one === path) ?? [];
       const known = JSON.parse(names) as string[];

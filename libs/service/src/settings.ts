@@ -1,4 +1,3 @@
-import cluster from 'node:cluster';
 import { Config, type Environment, loadEnvironmentFile as loadFile, readSettings, type Settings } from '#settings';
 import type { CoreConfig } from './core-settings.js';
 import { checkDefinition, type ConfigOf, type ServiceDefinition } from './definition.js';
@@ -30,8 +29,7 @@ export async function settingsOf(definition: ServiceDefinition): Promise<Setting
 export async function loadEnvironmentFile(definition: ServiceDefinition): Promise<void> {
   const names = Object.values(await settingsOf(definition)).flatMap(({ name }) => name || []);
   const warning = loadFile(names);
-  // The other processes of a group have the environment of the first.
-  if (warning !== undefined && cluster.isPrimary) process.stderr.write(`${definition.product.name}: ${warning}\n`);
+  if (warning !== undefined) process.stderr.write(`${definition.product.name}: ${warning}\n`);
 }
 
 /**

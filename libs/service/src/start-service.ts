@@ -8,7 +8,7 @@ import { ApiKeysService } from '#api-keys';
 import { PlatformExpressAdapter } from '#http';
 import type { ServiceDataSource } from '#postgres';
 import { onStopSignal, StartupError } from '#runtime';
-import { BASE_PATH } from '#settings';
+import { BASE_PATH, goneSettings } from '#settings';
 import { failureText } from './commands/failure-text.js';
 import { ServiceCommands } from './commands/service-commands.js';
 import { refuseNullDevice, write } from './commands/terminal.js';
@@ -92,6 +92,7 @@ async function serve(
 
   // Log lines are held back until here; a failed start prints only its cause.
   app.flushLogs();
+  for (const warning of goneSettings()) new Logger('Settings').warn(warning);
 
   // Commands cannot open the embedded database while this process uses it, so this process runs them.
   const commands = config.databaseUrl === undefined ? new ServiceCommands(app, definition) : undefined;

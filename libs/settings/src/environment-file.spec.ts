@@ -5,7 +5,7 @@ import { parseEnv } from 'node:util';
 import { StartupError } from '#runtime';
 import { loadEnvironmentFile } from './environment-file.js';
 
-const KNOWN = ['PORT', 'HOST', 'DATABASE_URL', 'DATABASE_REPLICA_URLS', 'REDIS_URL', 'LOG_LEVEL', 'DATA_DIR'];
+const KNOWN = ['PORT', 'HOST', 'DATABASE_URL', 'REDIS_URL', 'LOG_LEVEL', 'DATA_DIR'];
 
 const before = process.cwd();
 let home: string;

@@ -1,5 +1,6 @@
 import { lstatSync, readFileSync } from 'node:fs';
 import { StartupError } from '#runtime';
+import { GONE_NAMES } from './gone-settings.js';
 import { isSlip, nearestName } from './nearest-name.js';
 
 const FILE = '.env';
@@ -44,7 +45,9 @@ export function loadEnvironmentFile(known?: readonly string[], environment = pro
     return meant === undefined ? [] : [withNearest(name, meant)];
   });
   const names = assignments.map(([name]) => name);
-  const unknown = [...values.keys()].filter((name) => !known.includes(name) && !OF_OTHERS.test(name));
+  const unknown = [...values.keys()].filter(
+    (name) => ![...known, ...GONE_NAMES].includes(name) && !OF_OTHERS.test(name),
+  );
   const repeated = [...new Set(names.filter((name, index) => names.indexOf(name) !== index))];
   const clauses = [
     list(

@@ -17,7 +17,7 @@ export type MemberName = keyof typeof MEMBERS;
 const NAMES = Object.keys(MEMBERS) as MemberName[];
 
 /** The ports in ops/patroni. The tests replace each by a port that is free on all addresses. */
-const PORTS = ['5432', '8008', '2379', '5000', '5001'];
+const PORTS = ['5432', '8008', '2379', '5000'];
 
 /** Longest time in ms for a change of the cluster, such as its first start. */
 const CHANGE_MS = 90_000;
