@@ -9,7 +9,7 @@ import { type PostgresqlServer, startPostgresqlServer } from '../support/postgre
 import { ServiceProcess } from '../support/service-process.js';
 import { DatabaseProxy } from './support/database-proxy.js';
 import { report } from '../support/figures.js';
-import { type Outcome, percentile, send, tally } from '../support/load.js';
+import { Load, type Outcome, percentile, send, tally } from '../support/load.js';
 import { createOwnDatabase, petsOf, rowsOf } from '../support/own-database.js';
 import {
   balance,
@@ -320,6 +320,44 @@ test('after all these faults, key usage is still written', async () => {
   const before = await calls();
   for (let count = 0; count < 10; count++) expect((await call('/v1/pets')).status).toBe(200);
   await until(async () => (await calls()) >= before + 10);
+});
+
+test('the synchronous standby is unreachable: a bounded number of changes wait for it, and lists are served', async () => {
+  const poolSize = 4;
+  const settings = {
+    DATABASE_URL: databaseUrl,
+    BOOTSTRAP_API_KEY: API_KEY,
+    RATE_LIMIT_PER_MINUTE: '0',
+    DATABASE_POOL_SIZE: String(poolSize),
+    STATEMENT_TIMEOUT_MS: '200',
+  };
+  const own = new ServiceProcess(settings, home);
+  try {
+    const target = { origin: await own.origin(), apiKey: API_KEY };
+    const create = (name: string): Promise<Outcome> => send(creation(name), target);
+    expect((await create('sync-1')).status).toBe(201);
+    await administer(server.url, `ALTER SYSTEM SET synchronous_standby_names = 'nobody'`);
+    await administer(server.url, 'SELECT pg_reload_conf()');
+    const load = new Load({ ...target, clients: 2, next: (index) => creation(`sync-${index}`), pauseMs: 50 });
+    await sleep(8_000);
+    const list = (): Promise<Outcome> => send({ method: 'GET', path: '/v1/pets' }, target);
+    const lists = await Promise.all(Array.from({ length: 10 }, list));
+    const waiting = `SELECT FROM pg_stat_activity WHERE wait_event = 'SyncRep' AND pid <> pg_backend_pid()`;
+    const backends = (await rowsOf(server.url, waiting)).length;
+    await administer(server.url, 'ALTER SYSTEM RESET synchronous_standby_names');
+    await administer(server.url, 'SELECT pg_reload_conf()');
+    await until(async () => (await create('sync-2')).status === 201);
+    const outcomes = await load.stop();
+    report('synchronous standby away', { ...tally(outcomes), backends });
+    expect(lists.map(({ status }) => status)).toEqual(lists.map(() => 200));
+    expect(backends).toBeGreaterThan(0);
+    // Those in flight when half of the pool's size is reached come on top.
+    expect(backends).toBeLessThanOrEqual(1.5 * poolSize);
+  } finally {
+    await administer(server.url, 'ALTER SYSTEM RESET synchronous_standby_names');
+    await administer(server.url, 'SELECT pg_reload_conf()');
+    await own.kill();
+  }
 });
 
 test('a standby takes over: it serves reads until its promotion, and no acknowledged pet is lost', async () => {
