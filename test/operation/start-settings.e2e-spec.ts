@@ -80,7 +80,7 @@ describe('.env', () => {
         expect(service.stderr).toMatch(/^The Pet Store Service listens on /);
         expect(await service.stop('SIGTERM')).toBe(0);
         expect(service.stdout).not.toContain('secret');
-        const lines = service.stdout.trim().split('\n');
+        const lines = service.stdout.split('\n').filter((line) => line !== '');
         const log = lines.map((line) => JSON.parse(line) as { level: number; context?: string; msg: string });
         return log.filter(({ level, context }) => level === 40 && context === 'Settings').map(({ msg }) => msg);
       };
