@@ -12,7 +12,7 @@ import {
   type TestDatabase,
 } from '../support/database.js';
 import { ServiceProcess } from '../support/service-process.js';
-import { type Outcome, petstoreCommand, petstoreLine } from './support/petstore-command.js';
+import { type Outcome, petstoreCommand } from './support/petstore-command.js';
 
 /*
  * The petstore command as a process. Tests check several commands each, because every command is a slow start.
@@ -99,50 +99,37 @@ const DURATION = 'It must be a duration such as 30s, 15m, 24h or 90d, at most 36
 
 // The following tests do not depend on the engine.
 if (engine === 'postgresql') {
-  const seeHelp = (command = ''): string => ` See '${CLI}${command} --help'.`;
   test.each([
-    [
-      ['seed', '--count', '0'],
-      `option '--count <n>' argument '0' is invalid. ${INTEGER} 1000000000.${seeHelp(' seed')}`,
-    ],
+    [['seed', '--count', '0'], `option '--count <n>' argument '0' is invalid. ${INTEGER} 1000000000.`],
     [
       ['keys', 'create', '--client', 'x', '--expires', '36501d'],
-      `option '--expires <duration>' argument '36501d' is invalid. ${DURATION}${seeHelp(' keys create')}`,
+      `option '--expires <duration>' argument '36501d' is invalid. ${DURATION}`,
     ],
-    [['migrat\x1b]0;a\x07\u202e'], `unknown command 'migrat\\u001b]0;a\\u0007\\u202e'.${seeHelp()}`],
-    [['pets_'.padEnd(54, 'x')], `unknown command 'pets_xxxxxxx…'.${seeHelp()}`],
-    [['openapi', '--js\u009bon'], `unknown option '--js\\u009bon'.${seeHelp(' openapi')}`],
+    [['migrat\x1b]0;a\x07\u202e'], `unknown command 'migrat\\u001b]0;a\\u0007\\u202e'`],
+    [['pets_'.padEnd(54, 'x')], `unknown command 'pets_xxxxxxx…'`],
+    [['openapi', '--js\u009bon'], `unknown option '--js\\u009bon'`],
     [['import', '--from', 'no\nfile\u2028'], /^no\\u000afile\\u2028 cannot be read: ENOENT.+\.$/],
     [['export', '--to', 'no/\x1b[2J'], /^no\/\\u001b\[2J cannot be written: ENOENT.+\.$/],
     [['keys', 'create', '--client', ' '], /^A client's name has 1 to 255 printable characters .+\.$/],
     [['keys', 'show', ''], /^No API key has the id or prefix ''\. .+\.$/],
     [['keys', 'revoke', '1e3'], /^No API key has the id or prefix '1e3'\. .+\.$/],
     [
-      ['keys', 'create', '--client', 'x', '--client', 'y'],
-      `option '--client <name>' is given twice.${seeHelp(' keys create')}`,
-    ],
-    [
       ['deprecations', 'report', 'getPet', '--days', '1e3'],
-      `option '--days <n>' argument '1e3' is invalid. ${INTEGER} 400.${seeHelp(' deprecations report')}`,
+      `option '--days <n>' argument '1e3' is invalid. ${INTEGER} 400.`,
     ],
     [
       ['keys', 'rotate', '1', '--overlap', '-1h'],
-      `option '--overlap <duration>' argument '-1h' is invalid. ${DURATION}${seeHelp(' keys rotate')}`,
+      `option '--overlap <duration>' argument '-1h' is invalid. ${DURATION}`,
     ],
-    [['migrat'], `unknown command 'migrat'. Did you mean migrate?${seeHelp()}`],
-    [['help', 'keys', 'crate'], `unknown command 'crate'.${seeHelp(' keys')}`],
-    [['seed'], `required option '--count <n>' not specified.${seeHelp(' seed')}`],
-    // Not: the required option is missing.
-    [['export', '--file', 'x'], `unknown option '--file'. Its options: --to.${seeHelp(' export')}`],
-    [['keys', 'create', '--clent=x'], `unknown option '--clent'. Did you mean --client?${seeHelp(' keys create')}`],
-    [['migrate', '--dry-run=maybe'], `option '--dry-run' takes no value.${seeHelp(' migrate')}`],
-    [
-      ['migrate', 'status'],
-      "too many arguments for 'migrate'. Expected 0 arguments but got 1. Did you mean migrate:status?" +
-        seeHelp(' migrate'),
-    ],
+    [['migrat'], `unknown command 'migrat' (Did you mean migrate?)`],
+    [['keys', 'crate'], `unknown command 'crate' (Did you mean create?)`],
+    [['seed'], `required option '--count <n>' not specified`],
+    [['keys', 'list', '--clent=x'], `unknown option '--clent=x' (Did you mean --client?)`],
+    [['keys', 'revoke', '1', '2'], "too many arguments for 'revoke'. Expected 1 argument but got 2."],
+    [['migrate', '--dry-run=maybe'], `unknown option '--dry-run=maybe'`],
+    [['migrate', 'status'], "too many arguments for 'migrate'. Expected 0 arguments but got 1."],
     [['deprecations', 'report', 'none'], /^'none' is no deprecated operation; deprecated are: .+\.$/],
-  ])('%j fails with one line, which says what would be right and ends with a full stop', async (args, expected) => {
+  ])('%j fails with one line, which says what is wrong', async (args, expected) => {
     const { code, stdout, stderr } = await petstore(...args);
     expect([code, stdout, stderr]).toEqual([1, '', expect.stringMatching(/^petstore: .+\n$/)]);
     const message = stderr.slice('petstore: '.length, -1);
@@ -153,7 +140,7 @@ if (engine === 'postgresql') {
   test('help prints commands as they are typed here: by npm, or by the file that runs', async () => {
     const [none, nested, byNpm] = [
       await petstore(),
-      await petstore('help', 'keys', 'create'),
+      await petstore('keys', 'help', 'create'),
       await petstoreOn({ npm_lifecycle_event: 'petstore' }, 'keys', 'list', '--help'),
     ];
     expect([none.code, none.stderr]).toEqual([1, expect.stringContaining(`Usage: ${CLI} [options] [command]\n`)]);
@@ -213,21 +200,5 @@ if (engine === 'embedded') {
     for (const { code, stdout, stderr } of outcomes) {
       expect([code, stdout, stderr]).toEqual([0, expect.stringMatching(/^pets_\w{49}\n$/), '']);
     }
-  });
-
-  test('the first API key is revoked if the start could not show it', async () => {
-    const data = await createEmptyTestDatabase();
-    const main = join(import.meta.dirname, '../../dist/bundle/main.js');
-    const settings = { ...data.settings, HOST: '127.0.0.1', PORT: '0' };
-    const line =
-      `'${process.execPath}' '${main}' 2>/dev/full >log & for i in {1..600}; do grep -q revoked log && break; sleep 0.1; ` +
-      `done; kill $!; wait $!; cat log`;
-    const { stdout } = await petstoreLine(home, settings, line);
-    expect(stdout).toContain(
-      'Standard error cannot be written: ENOSPC. Nobody has seen the first API key, 1: it is revoked.',
-    );
-    const list = await petstoreOn(data.settings, 'keys', 'list', '--json');
-    expect(JSON.parse(list.stdout)).toMatchObject([{ client: 'first-start', state: 'revoked' }]);
-    await data.drop();
   });
 }

@@ -43,11 +43,7 @@ const bash = (line: string, input?: string): Promise<Outcome> => petstoreLine(ho
 
 interface KeyJson {
   readonly id: string;
-  readonly client: string;
   readonly state: string;
-  readonly expiresAt: string | null;
-  readonly revokedReason: string | null;
-  readonly successorId: string | null;
 }
 
 /** The keys of a client, oldest first. */
@@ -75,7 +71,7 @@ test('keys revoke takes the whole leaked key, from standard input too, and repea
   const [first, second] = [await newKey('leaked'), await newKey('leaked')];
   const answers = [
     await petstore('keys', 'revoke', first, '--reason', 'leaked'),
-    await bash('petstore keys revoke -', `  Authorization: Bearer ${second}\n`),
+    await bash('petstore keys revoke -', `  ${second}\n`),
     await bash('petstore keys show - --json', second),
     await bash('petstore keys rotate -', second),
   ];
@@ -89,22 +85,6 @@ test('keys revoke takes the whole leaked key, from standard input too, and repea
   }
   // The whole key of another form.
   expect((await petstore('keys', 'show', API_KEY, '--json')).stdout).toContain('"client": "bootstrap"');
-});
-
-test('a beginning of a key that is longer than what is stored names it, and the command says what was compared', async () => {
-  const apiKey = await newKey('part');
-  for (const length of [13, 53]) {
-    const { code, stdout, stderr } = await petstore('keys', 'show', apiKey.slice(0, length), '--json');
-    expect([code, JSON.parse(stdout)]).toEqual([0, expect.objectContaining({ client: 'part', state: 'active' })]);
-    expect(stderr).toMatch(
-      /^API key \d+ \(pets_\w{7}…\) of part: matched by its first 12 characters; the rest was not compared\.\n$/,
-    );
-  }
-  const typo = apiKey.slice(0, -1) + (apiKey.endsWith('0') ? '1' : '0');
-  const { code, stderr } = await petstore('keys', 'revoke', typo);
-  expect([code, stderr]).toEqual([1, expect.stringMatching(/^petstore: 'pets_\w{7}…' .+ wrong checksum: .+\n$/)]);
-  expect(stderr).not.toContain(typo.slice(0, 13));
-  expect((await client.get('/v1/pets', { apiKey })).status).toBe(200);
 });
 
 test.each([
@@ -132,49 +112,21 @@ test('keys create refuses a scope that no operation needs, names the nearest one
   expect((await petstore('keys', 'rotate', String((await keysOf('scopes'))[0]?.id), '--json')).code).toBe(0);
 });
 
-describe('a key whose secret could not be printed is revoked, and the command says its id', () => {
-  const REVOKED = { state: 'revoked', revokedReason: 'nobody has seen its secret: it could not be printed' };
-
-  test.each([
-    ['its reader has gone', 'petstore keys create --client unseen --quiet | true'],
-    ['the disk is full', 'petstore keys create --client unseen --json >/dev/full'],
-    ['standard output is closed', 'petstore keys create --client unseen >&-'],
-    ['nobody reads it', 'petstore keys create --client unseen >/dev/null'],
-  ])('%s', async (_, line) => {
-    const { code, stdout, stderr } = await bash(line);
-    const key = (await keysOf('unseen')).at(-1);
-    expect(key).toMatchObject(REVOKED);
-    expect([code, stdout]).toEqual([1, '']);
-    expect(stderr).toMatch(new RegExp(`^petstore: Standard output .+ the new API key ${key?.id}: it is revoked\\.\n$`));
-  });
-
-  test('after a rotation the old key is as before, and can be rotated again', async () => {
-    const apiKey = (
-      await petstore('keys', 'create', '--client', 'rotated', '--expires', '90d', '--quiet')
-    ).stdout.trim();
-    const [before] = await keysOf('rotated');
-    const { code, stderr } = await bash(`petstore keys rotate ${before?.id} --overlap 1s --quiet >/dev/full`);
-    const [after, successor] = await keysOf('rotated');
-    expect([code, stderr]).toEqual([
-      1,
-      expect.stringContaining(`API key ${successor?.id}: it is revoked, and API key ${before?.id} is as before.\n`),
-    ]);
-    expect(successor).toMatchObject(REVOKED);
-    expect({ ...after, lastUsedAt: null }).toEqual({ ...before, lastUsedAt: null });
-    expect((await client.get('/v1/pets', { apiKey })).status).toBe(200);
-    expect((await petstore('keys', 'rotate', String(before?.id), '--quiet')).code).toBe(0);
-  });
-
-  test('but one that was printed stays, whatever happens to a list that is read in part', async () => {
-    expect((await bash('petstore keys create --client seen --quiet | cat')).stdout).toMatch(/^pets_\w{49}\n$/);
-    expect(await bash('petstore keys list | head -1')).toMatchObject({ code: 0, stderr: '' });
-    expect(await bash('petstore keys list >/dev/full')).toEqual({
+test('a result that cannot be printed is exit code 1, unless its reader needs no more', async () => {
+  expect((await bash('petstore keys create --client seen --quiet | cat')).stdout).toMatch(/^pets_\w{49}\n$/);
+  expect(await bash('petstore keys list | head -1')).toMatchObject({ code: 0, stderr: '' });
+  for (const command of ['keys list', 'keys create --client unseen --json']) {
+    expect(await bash(`petstore ${command} >/dev/full`)).toEqual({
       code: 1,
       stdout: '',
       stderr: 'petstore: Standard output cannot be written: ENOSPC.\n',
     });
-    expect(await keysOf('seen')).toMatchObject([{ state: 'active' }]);
-  });
+  }
+  // The list shows keys of which nobody has the secret.
+  expect([...(await keysOf('seen')), ...(await keysOf('unseen'))]).toMatchObject([
+    { state: 'active' },
+    { state: 'active' },
+  ]);
 });
 
 test('export writes a file in the directory of the command while the service serves requests', async () => {
@@ -263,17 +215,6 @@ if (engine === 'embedded') {
       stderr: String.raw`\u001b]0;a\u0007b`.concat('\n'),
     });
     hostile.close();
-  });
-
-  test('a key is revoked when the process that should print it is gone', async () => {
-    const socket = await send('keys', 'create', '--client', 'killed');
-    socket.destroy();
-    let keys = await keysOf('killed');
-    for (let waited = 0; waited < 10_000 && keys[0]?.state !== 'revoked'; waited += 100) {
-      await sleep(100);
-      keys = await keysOf('killed');
-    }
-    expect(keys).toMatchObject([{ state: 'revoked' }]);
   });
 
   test('a peer that sends no command does no harm', async () => {

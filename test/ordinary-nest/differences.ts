@@ -27,7 +27,7 @@ export const DIFFERENCES = [
   'types of bodies',
   /** The code tells a wrong address from a resource that is missing. */
   'unknown routes',
-  /** Commands write the document without `setUp`, and load balancers have fixed paths. */
+  /** Commands write the document without `setUp`. */
   'addresses',
 ] as const;
 

@@ -14,35 +14,6 @@ const BASE62 = '0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz';
 /** Number of a key's first characters that are displayed to identify it. */
 const DISPLAYED_LENGTH = 12;
 
-/** Length of the shortest key, a BOOTSTRAP_API_KEY. */
-const MIN_KEY_LENGTH = 20;
-
-/** The pattern of the keys that a service makes, whatever their checksums. */
-function wholeKey(apiKeyPrefix: string): string {
-  return `${apiKeyPrefix}[0-9A-Za-z]{${SECRET_LENGTH + CHECKSUM_LENGTH}}`;
-}
-
-/** The different texts with the form of a key of this service, whatever their checksums. */
-export function keysIn(text: string, apiKeyPrefix: string): string[] {
-  return [...new Set(text.match(new RegExp(`(?<![0-9A-Za-z_])${wholeKey(apiKeyPrefix)}(?![0-9A-Za-z_])`, 'g')))];
-}
-
-/**
- * Removes characters that are often copied along with a key: quotes, white space, `Bearer` before it, the ellipsis of `keys list`
- * after it.
- */
-export function withoutWrapping(text: string): string {
-  const [, inner = ''] =
-    /^[\s"'`<“”‘’]*(?:(?:Authorization:\s*)?Bearer\s+)?["'`<“”‘’]*([^]*?)[…\s"'`>“”‘’,;]*$/i.exec(text) ?? [];
-  return inner;
-}
-
-/** Whether a text may be the beginning of a key, and is no whole key: it is too short for one, or for one of this service. */
-export function isBeginning(text: string, apiKeyPrefix: string): boolean {
-  const most = SECRET_LENGTH + CHECKSUM_LENGTH - 1;
-  return text.length < MIN_KEY_LENGTH || new RegExp(`^${apiKeyPrefix}[0-9A-Za-z]{0,${most}}$`).test(text);
-}
-
 /** The operator's request cannot be carried out. The message says why, and what to do instead. */
 export class ApiKeyRequestError extends Error {
   override readonly name = 'ApiKeyRequestError';
@@ -57,7 +28,7 @@ export function createApiKey(apiKeyPrefix: string): string {
 
 /** Whether a text has the form of a key of this service, but the wrong checksum. */
 export function hasWrongChecksum(token: string, apiKeyPrefix: string): boolean {
-  const looksLikeKey = new RegExp(`^${wholeKey(apiKeyPrefix)}$`).test(token);
+  const looksLikeKey = new RegExp(`^${apiKeyPrefix}[0-9A-Za-z]{${SECRET_LENGTH + CHECKSUM_LENGTH}}$`).test(token);
   return looksLikeKey && token.slice(-CHECKSUM_LENGTH) !== checksum(token.slice(0, -CHECKSUM_LENGTH));
 }
 

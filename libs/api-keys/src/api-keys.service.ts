@@ -4,16 +4,7 @@ import { isScope } from '#operations';
 import { Database, type Statement } from '#postgres';
 import { Clock, printable, StartupError } from '#runtime';
 import { Application } from '#settings';
-import {
-  ApiKeyRequestError,
-  createApiKey,
-  displayedPrefix,
-  hashApiKey,
-  hasWrongChecksum,
-  isBeginning,
-  keysIn,
-  withoutWrapping,
-} from './api-key-format.js';
+import { ApiKeyRequestError, createApiKey, displayedPrefix, hashApiKey, hasWrongChecksum } from './api-key-format.js';
 import { ApiKeyVerifier } from './api-key.verifier.js';
 import { KEY_COLUMNS, type KeyRow, NO_KEY, type StoredApiKey, toStoredApiKey } from './stored-api-key.js';
 
@@ -24,7 +15,7 @@ const MAX_REASON_LENGTH = 500;
 /** Default time in ms for which a rotated key and its successor are both valid. */
 const DEFAULT_OVERLAP_MS = 24 * 3_600_000;
 
-/** Longest text that a message repeats: shorter than any key. */
+/** Longest text that a message repeats: shorter than any key, and as long as the stored beginning of one. */
 const MAX_SHOWN_LENGTH = 12;
 
 /** A bootstrap key of fewer different characters is warned about. */
@@ -34,13 +25,12 @@ const SELECT = `SELECT ${KEY_COLUMNS} FROM api_key key JOIN client ON client.id 
 /** Shortest beginning of a key that names it, in characters. */
 const MIN_REFERENCE_LENGTH = 6;
 
-/** $1: an id, $2: the hash of a key, $3: a beginning. The last column says whether id or hash is the same. */
+/** $1: an id, or a beginning, $2: its hash. The last column says whether id or hash is the same. */
 const FIND_BY_REFERENCE: Statement = {
   name: 'api_key_find_by_reference',
   text: `SELECT ${KEY_COLUMNS}, (key.id::text = $1 OR key.hash = $2)::text
     FROM api_key key JOIN client ON client.id = key.client_id
-    WHERE key.id::text = $1 OR key.hash = $2 OR (length($3) >= ${MIN_REFERENCE_LENGTH}
-      AND (starts_with(key.prefix, $3) OR (starts_with($3, key.prefix) AND key.prefix <> '${NO_KEY}')))
+    WHERE key.id::text = $1 OR key.hash = $2 OR (length($1) >= ${MIN_REFERENCE_LENGTH} AND starts_with(key.prefix, $1))
     ORDER BY key.id`,
 };
 const LIST: Statement = {
@@ -78,14 +68,6 @@ const REVOKE: Statement = {
   name: 'api_key_revoke',
   text: `UPDATE api_key SET revoked_at = $2, revoked_reason = $3 WHERE id = $1 AND revoked_at IS NULL`,
 };
-// Without its link the predecessor can be replaced again.
-const WITHDRAW: Statement = {
-  name: 'api_key_withdraw',
-  text: `WITH withdrawn AS (
-      UPDATE api_key SET revoked_at = $2, revoked_reason = $3, predecessor_id = NULL WHERE id = $1
-    )
-    UPDATE api_key SET expires_at = $5 WHERE id = $4`,
-};
 
 /** Options of a new key. */
 export interface NewApiKey {
@@ -107,8 +89,8 @@ export interface IssuedApiKey {
  * Creates, lists, rotates and revokes API keys, as the command `keys` does. A module that offers it decides who may ask. A change takes effect in this process at once. It takes effect
  * in other processes when PostgreSQL's notification arrives, or after KEY_TIME_TO_LIVE_MS without one.
  *
- * A `reference` to a key is its id, the whole key, or at least six of its first characters. Of a longer beginning only the
- * characters that are stored are compared, at most twelve.
+ * A `reference` to a key is its id, the whole key, or at least six of its first characters. At most twelve are stored: a longer
+ * beginning names no key.
  */
 @Injectable()
 export class ApiKeysService {
@@ -154,38 +136,15 @@ export class ApiKeysService {
   }
 
   /**
-   * The key with this reference.
+   * The key with this reference. The ellipsis that `keys list` shows after the first characters is ignored.
    *
    * @throws ApiKeyRequestError when no key or more than one has it
    */
   async find(reference: string): Promise<StoredApiKey> {
-    return (await this.resolve(reference)).key;
-  }
-
-  /**
-   * @internal As `find`. A reference may be copied with quotes, `Bearer` or an ellipsis, and a whole key of this service with
-   * any text around it.
-   *
-   * @returns `compared`: the number of characters that named the key, if the reference has more, which were not compared
-   * @throws ApiKeyRequestError also for several whole keys, and for a whole key with a wrong checksum
-   */
-  async resolve(reference: string): Promise<{ key: StoredApiKey; compared?: number }> {
-    const { apiKeyPrefix } = this.application.product;
-    const [whole, ...otherKeys] = keysIn(reference, apiKeyPrefix);
-    if (otherKeys.length > 0) {
-      throw new ApiKeyRequestError(`The text has ${otherKeys.length + 1} API keys. Name one at a time`);
-    }
-    const text = whole ?? withoutWrapping(reference);
+    const text = reference.replace(/…$/, '');
     // A message must not repeat a whole secret.
     const named = text.length > MAX_SHOWN_LENGTH ? `${displayedPrefix(text)}…` : printable(text);
-    if (hasWrongChecksum(text, apiKeyPrefix)) {
-      throw new ApiKeyRequestError(
-        `'${named}' has the length of a whole API key and a wrong checksum: a typing error? ` +
-          `Copy it again, or name the key by its first characters alone: ${displayedPrefix(text)}`,
-      );
-    }
-    const beginning = isBeginning(text, apiKeyPrefix) ? text : null;
-    const values = [text, hashApiKey(text), beginning];
+    const values = [text, hashApiKey(text)];
     // PostgreSQL cannot compare a text with U+0000, and no key has one.
     const rows = text.includes('\0')
       ? []
@@ -196,14 +155,11 @@ export class ApiKeysService {
     }
     if (row === undefined) {
       throw new ApiKeyRequestError(
-        beginning === null
-          ? `No API key here is '${named}'. If the text is not the whole key, name the key by its id or its displayed ` +
-              `first characters; see 'keys list'`
-          : `No API key has the id or prefix '${named}'. See 'keys list'; a prefix needs at least ${MIN_REFERENCE_LENGTH} characters`,
+        `No API key has the id or prefix '${named}'. See 'keys list', and name a key by its id, by ` +
+          `${MIN_REFERENCE_LENGTH} to ${MAX_SHOWN_LENGTH} of its first characters, or by the whole key alone`,
       );
     }
-    const key = toStoredApiKey(row);
-    return row[12] === 'true' || text.length <= key.prefix.length ? { key } : { key, compared: key.prefix.length };
+    return toStoredApiKey(row);
   }
 
   /**
@@ -241,18 +197,6 @@ export class ApiKeysService {
     await this.database.write(REVOKE, [id, new Date(this.clock.now()), reason ?? null]);
     this.verifier.forget();
     return this.find(String(id));
-  }
-
-  /**
-   * @internal Revokes a key whose secret nobody has seen.
-   *
-   * @param predecessor the key that it replaces, as it was before: it gets its end back, and can be replaced again
-   */
-  async withdraw({ id }: StoredApiKey, predecessor?: StoredApiKey): Promise<void> {
-    const reason = 'nobody has seen its secret: it could not be printed';
-    const values = [id, new Date(this.clock.now()), reason, predecessor?.id ?? null, predecessor?.expiresAt ?? null];
-    await this.database.write(WITHDRAW, values);
-    this.verifier.forget();
   }
 
   /**

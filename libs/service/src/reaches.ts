@@ -7,7 +7,6 @@ import { BASE_FILTER, CLASS_RULES, DOCUMENTED_MEMBERS, STREAMS_OF_VALUES } from 
 import { GRAPHQL, MICROSERVICES, OPERATION_IDS, ROUTES, WEBSOCKETS } from '#operations';
 import { HANDLER_CALLS } from '#nest-speed';
 import { differenceOf, FastPaths, misfit, type Reach } from '#runtime';
-import { ADDRESSES } from './addresses.internals.js';
 import { MODULE_IMPORTS } from './module-imports.internals.js';
 
 /** Everything undocumented that the platform touches: what each `*.internals.ts` exports. */
@@ -25,7 +24,7 @@ export const REACHES: readonly Reach[] = [
   ...[CLASS_RULES, DOCUMENTED_MEMBERS, STREAMS_OF_VALUES],
   ...[CLASS_TRANSFORMERS, DECLARED_TYPES, GLOBAL_PIPES, HANDLER_PARAMETERS, VALIDATION_PIPES],
   ...[GRAPHQL, MICROSERVICES, OPERATION_IDS, ROUTES, WEBSOCKETS],
-  ...[ADDRESSES, MODULE_IMPORTS],
+  MODULE_IMPORTS,
   HANDLER_CALLS,
 ];
 

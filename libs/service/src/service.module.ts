@@ -14,7 +14,6 @@ import { Clock, FastPaths, StartupError } from '#runtime';
 import { Config } from '#settings';
 import type { CoreConfig } from './core-settings.js';
 import { type LoadedPart, migrationsOf, type ServiceDefinition } from './definition.js';
-import { FixedAddresses } from './fixed-addresses.js';
 import { importsOf } from './module-imports.internals.js';
 import { PlatformModule } from './platform.module.js';
 import { checkReaches } from './reaches.js';
@@ -72,7 +71,6 @@ export async function serviceOf(app: Type, config: CoreConfig): Promise<Type> {
       { provide: FastPaths, useValue: fastPaths },
       { provide: DeclaredErrors, useClass: ConstraintErrors },
       Clock,
-      FixedAddresses,
     ],
     exports: [Config, MIGRATIONS, FastPaths, DeclaredErrors, Clock],
   })

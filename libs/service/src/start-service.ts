@@ -1,4 +1,4 @@
-import { Logger, type Type } from '@nestjs/common';
+import type { Type } from '@nestjs/common';
 import { type NestApplication, NestFactory } from '@nestjs/core';
 import { once } from 'node:events';
 import type { Server } from 'node:http';
@@ -11,7 +11,6 @@ import { onStopSignal, StartupError } from '#runtime';
 import { BASE_PATH, goneSettings } from '#settings';
 import { failureText } from './commands/failure-text.js';
 import { ServiceCommands } from './commands/service-commands.js';
-import { refuseNullDevice, write } from './commands/terminal.js';
 import type { CoreConfig } from './core-settings.js';
 import type { ServiceDefinition } from './definition.js';
 import { definitionOf, serviceOf } from './service.module.js';
@@ -106,19 +105,8 @@ async function serve(
     stop();
   });
   const { port } = (app.getHttpServer() as Server).address() as AddressInfo;
-  const apiKeys = app.get(ApiKeysService);
-  const first = config.databaseUrl === undefined ? await apiKeys.createFirstKey() : undefined;
-  try {
-    await write(process.stderr, `${welcome(definition, config, port, first?.secret)}\n`);
-    if (first !== undefined) refuseNullDevice(process.stderr);
-  } catch (error) {
-    if (first === undefined) return;
-    await apiKeys.withdraw(first.key);
-    new Logger('Start').warn(
-      `${(error as Error).message} Nobody has seen the first API key, ${first.key.id}: it is revoked. ` +
-        `Make another with '${product.command} keys create --client my-app'.`,
-    );
-  }
+  const first = config.databaseUrl === undefined ? await app.get(ApiKeysService).createFirstKey() : undefined;
+  tell(welcome(definition, config, port, first?.secret));
 }
 
 /**

@@ -7,7 +7,7 @@ import { Clock, printableLines, type StartupError } from '#runtime';
 import type { CoreConfig } from '../core-settings.js';
 import { migrationsOf, type ServiceDefinition } from '../definition.js';
 import { readConfig } from '../settings.js';
-import { messageText, readLine, refuseNullDevice, write } from './terminal.js';
+import { messageText, readLine, write } from './terminal.js';
 
 /** Commands of a part or of a feature. */
 export interface Commands {
@@ -32,12 +32,6 @@ export interface CommandContext {
   print(text: string): void;
   /** Writes a result as it is, and waits for its reader. Throws StartupError when it cannot be written. */
   write(bytes: string | Buffer): Promise<void>;
-  /**
-   * Waits until all that was printed has left the process whose standard output it is for.
-   *
-   * @throws StartupError when nobody can see it: it could not be written, or standard output is closed
-   */
-  printed(): Promise<void>;
   /** Prints a message for the operator, apart from the result. */
   tell(text: string): void;
   /** The line of standard input; `hint` is for a terminal. Throws StartupError unless there is exactly one. */
@@ -83,18 +77,13 @@ export class OwnContext implements CommandContext {
   ) {}
 
   print(text: string): void {
-    this.lastPrint = Promise.all([this.lastPrint, write(process.stdout, printableLines(text))]).then(() => undefined);
-    // `printed` or `printFailure` reports the error.
+    this.lastPrint = Promise.all([this.lastPrint, write(printableLines(text))]).then(() => undefined);
+    // `printFailure` reports the error.
     this.lastPrint.catch(() => undefined);
   }
 
   async write(bytes: string | Buffer): Promise<void> {
-    await write(process.stdout, bytes);
-  }
-
-  async printed(): Promise<void> {
-    await this.lastPrint;
-    refuseNullDevice(process.stdout);
+    await write(bytes);
   }
 
   /** Why a result could not be printed; undefined if it was printed, or its reader, such as `head`, needs no more. */

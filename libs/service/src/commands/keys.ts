@@ -47,10 +47,11 @@ export function addKeyCommands(program: Command, context: CommandContext): void 
     .action(async (options: { client: string; scopes?: string; expires?: number; force?: boolean } & Output) => {
       const scopes = options.scopes?.split(',').map((scope) => scope.trim());
       if (scopes !== undefined && !options.force) await checkScopes(context, scopes);
-      await withKeys(context, async (apiKeys) => {
-        const expiresAt = options.expires === undefined ? undefined : new Date(Date.now() + options.expires);
-        await hand(context, options, apiKeys, await apiKeys.create({ client: options.client, scopes, expiresAt }));
-      });
+      const { client, expires } = options;
+      const expiresAt = expires === undefined ? undefined : new Date(Date.now() + expires);
+      await withKeys(context, async (apiKeys) =>
+        printNewKey(context, options, await apiKeys.create({ client, scopes, expiresAt })),
+      );
     });
   keys
     .command('list')
@@ -70,7 +71,8 @@ export function addKeyCommands(program: Command, context: CommandContext): void 
     .argument('<key>', KEY_ARGUMENT)
     .option('--json', 'print JSON')
     .action(async (argument: string, { json }: { json?: boolean }) => {
-      const key = await withKeys(context, (apiKeys) => findKey(context, apiKeys, argument));
+      const reference = await referenceOf(context, argument);
+      const key = await withKeys(context, (apiKeys) => apiKeys.find(reference));
       context.print(resultText(json, describe(key), details(key)));
     });
   keys
@@ -81,10 +83,10 @@ export function addKeyCommands(program: Command, context: CommandContext): void 
     .option('--quiet', 'print only the new secret')
     .option('--json', 'print JSON')
     .action(async (argument: string, options: { overlap?: number } & Output) => {
-      await withKeys(context, async (apiKeys) => {
-        const old = await findKey(context, apiKeys, argument);
-        await hand(context, options, apiKeys, await apiKeys.rotate(String(old.id), options.overlap), old);
-      });
+      const reference = await referenceOf(context, argument);
+      await withKeys(context, async (apiKeys) =>
+        printNewKey(context, options, await apiKeys.rotate(reference, options.overlap)),
+      );
     });
   keys
     .command('revoke')
@@ -93,10 +95,8 @@ export function addKeyCommands(program: Command, context: CommandContext): void 
     .option('--reason <text>', 'why; shown by keys show')
     .option('--json', 'print JSON')
     .action(async (argument: string, options: { reason?: string; json?: boolean }) => {
-      const key = await withKeys(context, async (apiKeys) => {
-        const { id } = await findKey(context, apiKeys, argument);
-        return apiKeys.revoke(String(id), options.reason);
-      });
+      const reference = await referenceOf(context, argument);
+      const key = await withKeys(context, (apiKeys) => apiKeys.revoke(reference, options.reason));
       context.print(resultText(options.json, describe(key), details(key)));
     });
 }
@@ -127,45 +127,21 @@ async function checkScopes(context: CommandContext, scopes: readonly string[]): 
   );
 }
 
-/** The key that an argument names. Says so if not all of the argument could be compared. */
-async function findKey(context: CommandContext, apiKeys: ApiKeysService, argument: string): Promise<StoredApiKey> {
-  const reference = argument === STANDARD_INPUT ? await context.readLine(KEY_HINT) : argument;
-  const { key, compared } = await apiKeys.resolve(reference);
-  if (compared !== undefined) {
-    const rest = `matched by its first ${compared} characters; the rest was not compared`;
-    context.tell(`API key ${key.id} (${key.prefix}…) of ${printable(key.client.name)}: ${rest}.\n`);
-  }
-  return key;
+/** What names the key: the argument, or a line of standard input. */
+async function referenceOf(context: CommandContext, argument: string): Promise<string> {
+  return argument === STANDARD_INPUT ? context.readLine(KEY_HINT) : argument;
 }
 
-/**
- * Prints a new key with its secret; no other function prints a secret. If nobody can see it, the key is revoked, and a key that
- * it replaces is as before.
- *
- * @param old the key that it replaces, as it was before
- * @throws StartupError when the secret could not be printed
- */
-async function hand(
+/** Prints a new key with its secret; no other function prints a secret. */
+function printNewKey(
   context: CommandContext,
   { quiet, json }: Output,
-  apiKeys: ApiKeysService,
   { key, secret, predecessor }: IssuedApiKey & { predecessor?: StoredApiKey },
-  old?: StoredApiKey,
-): Promise<void> {
+): void {
   const value = { ...describe(key), secret, predecessor: predecessor && describe(predecessor) };
   const keys = keyTable(predecessor ? [predecessor, key] : [key]);
   const advice = 'Store it now: only its hash is kept, and it is never shown again.';
   context.print(resultText(json, value, quiet ? secret : `${secret}\n\n${advice}\n\n${keys}`));
-  try {
-    await context.printed();
-  } catch (error) {
-    const what = `${(error as Error).message} Nobody has seen the secret of the new API key ${key.id}`;
-    await apiKeys.withdraw(key, old).catch((cause: unknown) => {
-      const why = (cause as Error).message;
-      throw new StartupError(`${what}, and it could not be revoked (${why}): revoke it with 'keys revoke ${key.id}'.`);
-    });
-    throw new StartupError(`${what}: it is revoked${old === undefined ? '' : `, and API key ${old.id} is as before`}.`);
-  }
 }
 
 /** A key for people and programs, without the object of its client. */

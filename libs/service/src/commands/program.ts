@@ -1,27 +1,24 @@
-import { type Command, CommanderError } from 'commander';
+import { Command, CommanderError } from 'commander';
 import { checkDefinition, type ServiceDefinition } from '../definition.js';
 import { type CommandContext, type LoadApplication, OwnContext } from './context.js';
 import { addDatabaseCommands } from './database.js';
 import { addKeyCommands } from './keys.js';
-import { ServiceCommand } from './service-command.js';
 import { runInsteadInService } from './service-client.js';
-
-const HELP = 'help';
 
 /** Creates the program with all commands. Nest and TypeORM are imported only when a command runs. */
 export function createProgram(context: CommandContext): Command {
   const { application } = context;
   checkDefinition(application);
   const { name, command } = application.product;
-  const program = new ServiceCommand(command)
+  const program = new Command(command)
     .description(`Operate the ${application.info.title}, with its settings in the environment and .env.`)
     .version(application.release, '-V, --version', 'print the version')
-    .helpCommand(false)
     .exitOverride()
     .configureOutput({
       writeOut: (text) => context.print(text),
       writeErr: (text) => context.tell(text),
-      outputError: (text, write) => write(text.replace(/^error:/, `${name}:`)),
+      // One line: Commander puts what was probably meant into a second one.
+      outputError: (text, write) => write(text.replace(/^error:/, `${name}:`).replace(/\n(?=\()/, ' ')),
     });
   // Added last: Commander copies the program's settings to each command when it is added.
   addDatabaseCommands(program, context);
@@ -32,38 +29,7 @@ export function createProgram(context: CommandContext): Command {
     .command('openapi')
     .description('print the OpenAPI document')
     .action(async () => context.print((await context.document()).json));
-  addHelp(program);
-  refuseRepetitions(program);
   return program;
-}
-
-/** Adds `help [command...]`: Commander's own takes one word, and prints the help of `keys` for `help keys create`. */
-function addHelp(program: ServiceCommand): void {
-  program
-    .command(HELP)
-    .description('display help for a command')
-    .argument('[command...]')
-    .action((words: string[]) => {
-      let found: Command = program;
-      for (const word of words) {
-        const next = found.commands.find((each) => each.name() === word);
-        if (next === undefined) return found.error(`error: unknown command '${word}'`);
-        found = next;
-      }
-      found.help();
-    });
-}
-
-/** Commander would take the last value of an option that is given twice. */
-function refuseRepetitions(command: Command): void {
-  for (const option of command.options) {
-    let isGiven = false;
-    command.on(`option:${option.name()}`, () => {
-      if (isGiven) command.error(`error: option '${option.flags}' is given twice`);
-      isGiven = true;
-    });
-  }
-  command.commands.forEach(refuseRepetitions);
 }
 
 /** Runs a command line, prints its failure if it fails, and returns the exit code. */
@@ -101,9 +67,7 @@ export async function runCommands(definition: ServiceDefinition, load: LoadAppli
   process.stdout.on('error', () => undefined);
   process.stderr.on('error', () => undefined);
   const createOne = (): Command =>
-    createProgram(context).hook('preAction', async (_, command) => {
-      if (command.name() !== HELP) await runInsteadInService(context, words, command);
-    });
+    createProgram(context).hook('preAction', (_, command) => runInsteadInService(context, words, command));
   process.exitCode = await runCommand(createOne, context, words);
   const failure = await context.printFailure();
   if (failure === undefined || process.exitCode === 1) return;

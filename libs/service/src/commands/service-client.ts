@@ -77,13 +77,10 @@ async function askService(context: CommandContext, words: readonly string[], com
   const { databaseUrl, dataDir } = readSettings({ ...EMBEDDED_SETTINGS, databaseUrl: IS_SET });
   if (databaseUrl !== undefined) return;
   const line = words[0] === 'keys' && command.args.includes('-') ? await context.readLine(KEY_HINT) : undefined;
-  const decoder = new TextDecoder();
-  const print = (bytes: Buffer): Promise<string | void> => {
-    context.print(decoder.decode(bytes, { stream: true }));
-    return context.printed().catch((error: Error) => error.message);
-  };
-  const end = await runInService(dataDir, { words, line }, print);
+  const output: Buffer[] = [];
+  const end = await runInService(dataDir, { words, line }, (piece) => output.push(piece));
   if (end === undefined) return;
+  context.print(Buffer.concat(output).toString());
   context.tell(end.messages);
   throw new CommanderError(end.exitCode, 'petstore.service', 'The service ran the command.');
 }
@@ -92,50 +89,35 @@ async function askService(context: CommandContext, words: readonly string[], com
  * Lets the service that runs on DATA_DIR run a command, by HTTP on the socket that locks the directory. Waits up to
  * LOCK_WAIT_MS for a process that holds the directory and serves no commands: a service that starts, or another command.
  *
- * @example const end = await runInService(dataDir, { words: ['keys', 'list'] }, async (bytes) => void output.push(bytes));
- * @param write takes the output, and is awaited; returns why nobody can see it, which the command learns
+ * @example const end = await runInService(dataDir, { words: ['keys', 'list'] }, (bytes) => output.push(bytes));
+ * @param write takes the output, and is awaited
  * @returns undefined when no service runs there
  * @throws StartupError when the service ends before the command, or belongs to another user; any error of `write`
  */
 export async function runInService(
   dataDir: string,
   command: ServiceCommand,
-  write: (bytes: Buffer) => Promise<string | undefined | void>,
+  write: (bytes: Buffer) => unknown,
 ): Promise<ServiceEnd | undefined> {
   const { connectToOwner, isClosed, LOCK_RETRY_MS, LOCK_WAIT_MS } = await import('#embedded-postgres');
-  const latest = performance.now() + LOCK_WAIT_MS;
-  for (;;) {
+  const path = `/${encodeURIComponent(JSON.stringify(command))}`;
+  for (const latest = performance.now() + LOCK_WAIT_MS; performance.now() <= latest; await sleep(LOCK_RETRY_MS)) {
     const socket = await connectToOwner(dataDir);
     if (socket === undefined) return undefined;
     // A process that serves no commands hangs up.
-    if (!isClosed(socket)) {
-      const path = `/${encodeURIComponent(JSON.stringify(command))}`;
-      const sent = request({ createConnection: () => socket, method: 'POST', path, maxHeaderSize: MAX_HEADER_BYTES });
-      sent.flushHeaders();
-      const answer = once(sent, 'response') as Promise<IncomingMessage[]>;
-      const [response] = await answer.catch(() => []);
-      // The service may hang up before it has read all confirmations.
-      sent.on('error', () => undefined);
-      if (response !== undefined) return readAnswer(response, (text) => void sent.write(text), write);
-    }
-    if (performance.now() > latest) return undefined;
-    await sleep(LOCK_RETRY_MS);
+    if (isClosed(socket)) continue;
+    const sent = request({ createConnection: () => socket, path, maxHeaderSize: MAX_HEADER_BYTES });
+    // An error after the beginning of the response is thrown where the response is read.
+    sent.on('error', () => undefined).end();
+    const [response] = await (once(sent, 'response') as Promise<IncomingMessage[]>).catch(() => []);
+    if (response !== undefined) return readAnswer(response, write);
   }
+  return undefined;
 }
 
-/** @param confirm sends the service, after each piece, the number of bytes written so far, or why nobody can see them */
-async function readAnswer(
-  response: IncomingMessage,
-  confirm: (line: string) => void,
-  write: (bytes: Buffer) => Promise<string | undefined | void>,
-): Promise<ServiceEnd> {
-  let bytes = 0;
+async function readAnswer(response: IncomingMessage, write: (bytes: Buffer) => unknown): Promise<ServiceEnd> {
   try {
-    for await (const piece of response as AsyncIterable<Buffer>) {
-      const failure = await write(piece);
-      bytes += piece.length;
-      confirm(`${failure ?? bytes}\n`);
-    }
+    for await (const piece of response as AsyncIterable<Buffer>) await write(piece);
   } catch (error) {
     throw response.errored === error ? new StartupError('The service ended before the command.') : error;
   }

@@ -1,7 +1,6 @@
 import type { INestApplication } from '@nestjs/common';
 import { once } from 'node:events';
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
-import { createInterface, type Interface } from 'node:readline';
 import { setImmediate, setTimeout as sleep } from 'node:timers/promises';
 import { DataSource } from 'typeorm';
 import { StartupError } from '#runtime';
@@ -19,9 +18,6 @@ import { allScopes } from './without-service.js';
 const REQUEST_TIMEOUT_MS = 5_000;
 const FLUSH_TIMEOUT_MS = 1_000;
 
-/** Longest time in ms for the client of a command to say that a new key was printed. */
-const CONFIRMATION_TIMEOUT_MS = 60_000;
-
 /** Runs commands for `runInService` of other processes of the same user, on the embedded database, until `close`. */
 export class ServiceCommands {
   private readonly engine = this.app.get<ServiceDataSource>(DataSource).engine;
@@ -32,8 +28,7 @@ export class ServiceCommands {
     private readonly app: INestApplication,
     private readonly definition: ServiceDefinition,
   ) {
-    // The body of a request, its confirmations, ends with the command.
-    const server = createServer({ requestTimeout: 0, maxHeaderSize: MAX_HEADER_BYTES }, (request, response) => {
+    const server = createServer({ maxHeaderSize: MAX_HEADER_BYTES }, (request, response) => {
       const run = this.run(request, response)
         .catch(() => void response.destroy())
         .finally(() => this.running.delete(run));
@@ -64,20 +59,13 @@ export class ServiceCommands {
     const gone = new AbortController();
     response.once('close', () => gone.abort());
     const signal = AbortSignal.any([gone.signal, this.stopping.signal]);
-    const confirmations = new Confirmations(request);
-    let written = 0;
     let messages = '';
-    const print = (bytes: string | Buffer): void => {
-      written += Buffer.byteLength(bytes);
-      response.write(bytes);
-    };
     const context: CommandContext = {
-      print,
+      print: (text) => void response.write(text),
       write: (bytes) => {
-        print(bytes);
+        response.write(bytes);
         return pause(response, signal);
       },
-      printed: () => confirmations.reach(written, signal),
       tell: (text) => (messages += text),
       readLine: () => Promise.resolve(line ?? ''),
       pause: () => pause(response, signal),
@@ -97,34 +85,6 @@ export class ServiceCommands {
     await Promise.race([once(response, 'close'), sleep(FLUSH_TIMEOUT_MS)]);
     // A client that does not read must not delay the end of the service.
     response.destroy();
-  }
-}
-
-/** What the client of a command says in the body of its request: how many bytes it has printed, or why it could not. */
-class Confirmations {
-  private readonly lines: Interface;
-  private readonly ended = new AbortController();
-  private bytes = 0;
-  private failure: string | undefined;
-
-  constructor(request: IncomingMessage) {
-    this.lines = createInterface({ input: request });
-    this.lines.on('line', (line) => {
-      if (/^\d+$/.test(line)) this.bytes = Number(line);
-      else this.failure ??= line;
-    });
-    this.lines.once('close', () => this.ended.abort());
-  }
-
-  /** @throws StartupError when so many bytes were not printed */
-  async reach(bytes: number, signal: AbortSignal): Promise<void> {
-    const signals = [signal, this.ended.signal, AbortSignal.timeout(CONFIRMATION_TIMEOUT_MS)];
-    const given = AbortSignal.any(signals);
-    while (this.bytes < bytes && this.failure === undefined && !given.aborted) {
-      await once(this.lines, 'line', { signal: given }).catch(() => undefined);
-    }
-    if (this.failure !== undefined) throw new StartupError(this.failure);
-    if (this.bytes < bytes) throw new StartupError('The command ended before it printed the result.');
   }
 }
 

@@ -1,5 +1,4 @@
 import { InvalidArgumentError } from 'commander';
-import { fstatSync, statSync } from 'node:fs';
 import { printableLines, StartupError } from '#runtime';
 import type { Product } from '#settings';
 
@@ -9,30 +8,17 @@ export const NEW_DATABASE = ['--new-database', 'if DATA_DIR has no database, mak
 /** Longest line that a command reads, in bytes. */
 const MAX_LINE_BYTES = 4_096;
 
-type Output = typeof process.stdout | typeof process.stderr;
-
 /**
- * Writes to standard output or standard error, and waits until the system has taken it.
+ * Writes to standard output, and waits until the system has taken it.
  *
  * @throws StartupError when it cannot be written, with the error of the system as its cause
  */
-export function write(stream: Output, bytes: string | Buffer): Promise<void> {
+export function write(bytes: string | Buffer): Promise<void> {
   return new Promise((done, fail) => {
     const failed = (cause: NodeJS.ErrnoException): void =>
-      fail(new StartupError(`${nameOf(stream)} cannot be written: ${cause.code ?? cause.message}.`, { cause }));
-    stream.write(bytes, (error) => (error ? failed(error) : done()));
+      fail(new StartupError(`Standard output cannot be written: ${cause.code ?? cause.message}.`, { cause }));
+    process.stdout.write(bytes, (error) => (error ? failed(error) : done()));
   });
-}
-
-/** @throws StartupError when nobody can read what is written: Node opens the null device in place of a closed stream */
-export function refuseNullDevice(stream: Output): void {
-  const [own, nothing] = [fstatSync(stream.fd), statSync('/dev/null')];
-  if (!own.isCharacterDevice() || own.rdev !== nothing.rdev) return;
-  throw new StartupError(`${nameOf(stream)} is closed, or /dev/null.`);
-}
-
-function nameOf(stream: Output): string {
-  return stream.fd === 1 ? 'Standard output' : 'Standard error';
 }
 
 /** A message with its full stop, unless it ends a sentence already. */
