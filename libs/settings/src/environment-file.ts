@@ -1,16 +1,14 @@
-import { lstatSync, readFileSync } from 'node:fs';
+import { readFileSync } from 'node:fs';
+import { parse } from 'dotenv';
 import { StartupError } from '#runtime';
 import { GONE_NAMES } from './gone-settings.js';
 import { isSlip, nearestName } from './nearest-name.js';
 
 const FILE = '.env';
 
-/** A line without an assignment: white space, or a comment. */
-const EMPTY_LINE = /[ \t]*(?:#.*)?(?:\n|$)/y;
-
-/** `NAME=value`, also after `export`, as Node's `--env-file` reads it. A value in quotes may span lines. */
+/** `NAME=value`, also after `export`. A value in quotes may span lines. */
 const ASSIGNMENT =
-  /[ \t]*(?:export[ \t]+)?([a-z_][\w.-]*)[ \t]*=[ \t]*(?:"([^"]*)"|'([^']*)'|`([^`]*)`|(?!["'`])((?:[^\n#]*[^\s#])?))[ \t]*(#.*)?(?:\n|$)/iy;
+  /^[ \t]*(?:export[ \t]+)?[a-z_][\w.-]*[ \t]*=[ \t]*(?:(["'`])(?:(?!\1)[^])*\1[ \t]*(?:#.*)?|(?!["'`]).*)$/gim;
 
 /** Names that others read: Node.js, OpenSSL, pg, OpenTelemetry, terminals, and `docker compose`, which shares the file. */
 const OF_OTHERS =
@@ -27,35 +25,31 @@ const MOST_NAMES = 20;
  * nothing.
  *
  * @param known the names of all settings; none: returns no line
- * @returns a line for the operator: names that nobody knows and names that are set twice, never values; undefined if there are none
- * @throws StartupError when the file cannot be read, is not UTF-8, or has a line that is no assignment
+ * @returns a line for the operator: names that nobody knows, never values; undefined if there are none
+ * @throws StartupError when the file cannot be read, is UTF-16, or has a line that is no assignment
  */
 export function loadEnvironmentFile(known?: readonly string[], environment = process.env): string | undefined {
-  const assignments = exists() ? parse(textOf()) : [];
-  const values = new Map(assignments);
+  const values = parse(textOf());
   const own = { ...environment };
-  for (const [name, value] of values) environment[name] ??= value;
+  for (const [name, value] of Object.entries(values)) environment[name] ??= value;
   if (known === undefined) return undefined;
 
   // Most of the environment belongs to other programs, so only what is nearly one of ours is told.
   const missing = known.filter((name) => name.length >= SHORTEST_SLIP && own[name] === undefined);
-  const others = Object.keys(own).filter((name) => !known.includes(name) && own[name] !== values.get(name));
+  const others = Object.keys(own).filter((name) => !known.includes(name) && own[name] !== values[name]);
   const slips = others.flatMap((name) => {
     const meant = missing.find((setting) => isSlip(name, setting));
     return meant === undefined ? [] : [withNearest(name, meant)];
   });
-  const names = assignments.map(([name]) => name);
-  const unknown = [...values.keys()].filter(
+  const unknown = Object.keys(values).filter(
     (name) => ![...known, ...GONE_NAMES].includes(name) && !OF_OTHERS.test(name),
   );
-  const repeated = [...new Set(names.filter((name, index) => names.indexOf(name) !== index))];
   const clauses = [
     list(
       `${FILE} sets what is no setting of the service:`,
       unknown.map((name) => withNearest(name, nearestName(name, known))),
     ),
     list('the environment sets what is no setting of the service:', slips),
-    list(`${FILE} sets twice, and the last one counts:`, repeated),
   ].filter((clause) => clause !== undefined);
   return clauses.length === 0 ? undefined : `${clauses.join('; ')}.`;
 }
@@ -71,20 +65,13 @@ function list(what: string, names: readonly string[]): string | undefined {
   return `${what} ${names.slice(0, MOST_NAMES).join(', ')}${more}`;
 }
 
-/** A link to nothing exists, too: its target may be missing by mistake. In a directory that may not be searched, nothing does. */
-function exists(): boolean {
-  try {
-    return lstatSync(FILE, { throwIfNoEntry: false }) !== undefined;
-  } catch {
-    return false;
-  }
-}
-
+/** The text of the file, empty without one. Each of its lines is an assignment, a comment or white space. */
 function textOf(): string {
   let bytes: Buffer;
   try {
     bytes = readFileSync(FILE);
   } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === 'ENOENT') return '';
     throw unreadable(`${(error as Error).message}. Make it a readable file, or remove it.`);
   }
   // Also without a byte order mark: each ASCII character of UTF-16 has a byte that is 0.
@@ -93,40 +80,17 @@ function textOf(): string {
       'it is UTF-16, as > of Windows PowerShell writes it, or damaged: it has bytes that are 0. Save it as UTF-8.',
     );
   }
-  try {
-    // Takes a byte order mark away.
-    return new TextDecoder('utf-8', { fatal: true }).decode(bytes).replace(/\r\n?/g, '\n');
-  } catch {
-    throw unreadable('it is not UTF-8. Save it as UTF-8.');
+  // TextDecoder removes a byte order mark, which would belong to the first name.
+  const text = new TextDecoder().decode(bytes).replace(/\r\n?/g, '\n');
+  const rest = text.replace(ASSIGNMENT, (assignment) => assignment.replace(/[^\n]/g, ''));
+  const wrong = rest.split('\n').findIndex((line) => /^[ \t]*[^ \t#]/.test(line));
+  // The parser would skip the line, and the service would run on defaults. The line may hold a secret.
+  if (wrong !== -1) {
+    throw unreadable(
+      `line ${wrong + 1} is no assignment. Write NAME=value, with # before a comment and quotes in pairs.`,
+    );
   }
-}
-
-/** The assignments in the order of the file. */
-function parse(text: string): [name: string, value: string][] {
-  const assignments: [string, string][] = [];
-  let at = 0;
-  const match = (pattern: RegExp): RegExpExecArray | null => {
-    pattern.lastIndex = at;
-    const found = pattern.exec(text);
-    if (found !== null) at = pattern.lastIndex;
-    return found;
-  };
-  while (at < text.length) {
-    if (match(EMPTY_LINE)) continue;
-    const start = at;
-    const found = match(ASSIGNMENT);
-    // The line may hold a secret.
-    const line = `line ${text.slice(0, start).split('\n').length}`;
-    if (found === null) {
-      throw unreadable(`${line} is no assignment. Write NAME=value, with # before a comment and quotes in pairs.`);
-    }
-    const [all, name = '', double, single, back, plain = '', comment] = found;
-    if (comment !== undefined && plain !== '' && all.includes(plain + comment)) {
-      throw unreadable(`${line} has # inside a value. Put the value in quotes, or a space before a comment.`);
-    }
-    assignments.push([name, double?.replaceAll('\\n', '\n') ?? single ?? back ?? plain]);
-  }
-  return assignments;
+  return text;
 }
 
 function unreadable(reason: string): StartupError {
