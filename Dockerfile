@@ -20,6 +20,7 @@ COPY src src
 COPY libs libs
 COPY clients clients
 RUN npm run build && mkdir data
+RUN node scripts/with-tracing.js
 # Optional and peer packages that production needs are dependencies of package.json, too.
 RUN npm prune --omit=dev --omit=optional --omit=peer --ignore-scripts
 # Types and source maps are half of the packages, and nothing loads them.

@@ -105,6 +105,7 @@ test(`the image takes less than ${LARGEST_SIZE / 1e6} MB, without compiler and p
 
 test('each package of package.json can be loaded', () => {
   const { dependencies } = JSON.parse(readFileSync(join(app, 'package.json'), 'utf8')) as { dependencies: object };
+  expect(Object.keys(dependencies)).toContain('@opentelemetry/sdk-node');
   const script = Object.keys(dependencies).map((name) => `await import('${name}');`);
   const { status, stderr } = spawnSync(process.execPath, ['--input-type=module', '-e', script.join('\n')], {
     ...USER,

@@ -21,10 +21,10 @@ export async function settingsOf(definition: ServiceDefinition): Promise<Setting
 
 /**
  * Loads `.env` of the working directory, if it exists. Variables that are set already keep their values. Prints one warning on
- * standard error about names that are unknown or set twice.
+ * standard error about names that nobody knows.
  *
  * @example await loadEnvironmentFile(ORDERS); const config = await readConfig(ORDERS);
- * @throws StartupError when the file cannot be read, is not UTF-8, or has a line that is no assignment
+ * @throws StartupError when the file cannot be read, is UTF-16, or has a line that is no assignment
  */
 export async function loadEnvironmentFile(definition: ServiceDefinition): Promise<void> {
   const names = Object.values(await settingsOf(definition)).flatMap(({ name }) => name || []);

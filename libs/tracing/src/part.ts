@@ -1,5 +1,11 @@
+import { StartupError } from '#runtime';
 import type { Part } from '#service';
 import { optional } from '#settings';
+
+/** Optional peer dependencies in package.json: a service that does not trace does without. */
+const INSTALL =
+  'npm install @opentelemetry/api@~1.9.1 @opentelemetry/instrumentation-http@~0.223.0 ' +
+  '@opentelemetry/instrumentation-pg@~0.76.0 @opentelemetry/sdk-node@~0.223.0';
 
 const TRACING_SETTINGS = {
   otlpEndpoint: optional(
@@ -16,5 +22,14 @@ export const tracing = {
   settings: () => Promise.resolve(TRACING_SETTINGS),
   settingsAfter: 'REQUEST_IN_LOG',
   start: async ({ otlpEndpoint, product }) =>
-    otlpEndpoint === undefined ? undefined : (await import('./tracing.js')).startSdk(product.name),
+    otlpEndpoint === undefined ? undefined : (await sdk()).startSdk(product.name),
 } satisfies Part<typeof TRACING_SETTINGS>;
+
+async function sdk(): Promise<typeof import('./tracing.js')> {
+  try {
+    return await import('./tracing.js');
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code !== 'ERR_MODULE_NOT_FOUND') throw error;
+    throw new StartupError(`OTEL_EXPORTER_OTLP_ENDPOINT needs packages that ${INSTALL} installs.`);
+  }
+}

@@ -7,6 +7,7 @@ import { HttpClient } from '../../../test/support/http-client.js';
 import { CLIENT, OtlpCollector, SERVER } from '../../../test/support/otlp-collector.js';
 import { rawRequest } from '../../../test/support/raw-request.js';
 import type { ServiceProcess } from '../../../test/support/service-process.js';
+import { installWithChanged } from '../../../test/operation/support/changed-package.js';
 import { Services } from '../../../test/operation/support/services.js';
 
 /* Tracing by OpenTelemetry in processes of the service. */
@@ -56,6 +57,24 @@ test('without an endpoint nothing of OpenTelemetry but its API is loaded', async
   expect(result.length).toBeGreaterThan(500);
   // prom-client always loads the API package.
   expect(result.filter(({ url }) => /\/platform\/tracing\/|@opentelemetry\/(?!api\/)/.test(url))).toEqual([]);
+});
+
+test('without the packages the start is refused, and names the command that installs those of package.json', async () => {
+  const installation = await mkdtemp(join(home, 'installation-'));
+  const [modules = ''] = await installWithChanged('@opentelemetry/sdk-node', [], installation);
+  await rm(join(installation, 'node_modules/@opentelemetry'), { recursive: true });
+  const { peerDependencies } = JSON.parse(await readFile(join(installation, 'package.json'), 'utf8')) as {
+    peerDependencies: Record<string, string>;
+  };
+  const packages = Object.entries(peerDependencies).filter(([name]) => name.startsWith('@opentelemetry/'));
+  const command = ['npm install', ...packages.map((each) => each.join('@'))].join(' ');
+  for (const program of [modules, join(installation, 'dist/bundle/main.js')]) {
+    expect(await services.refusal(collector.settings, [program])).toBe(
+      `petstore: OTEL_EXPORTER_OTLP_ENDPOINT needs packages that ${command} installs.`,
+    );
+  }
+  const service = services.start({}, [modules]);
+  expect((await (await clientOf(service)).get('/v1/pets')).status).toBe(200);
 });
 
 test('a request is a span named by its route, with a span of its statement below, and its trace id is in the log', async () => {
