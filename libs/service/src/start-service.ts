@@ -1,4 +1,4 @@
-import type { Type } from '@nestjs/common';
+import { Logger, type Type } from '@nestjs/common';
 import { type NestApplication, NestFactory } from '@nestjs/core';
 import { once } from 'node:events';
 import type { Server } from 'node:http';
