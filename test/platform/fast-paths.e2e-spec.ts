@@ -41,7 +41,8 @@ async function observe(setting: string): Promise<Observed> {
     const { executionContextCreator } = (app.nest as any).routesResolver.routerExplorer;
     if (Object.hasOwn(executionContextCreator as object, 'createPipesFn')) used.push('handler-calls');
     if (app.nest.get<any>(Database).statements.execute === executePreparedQuery) used.push('prepared-queries');
-    if (read.mock.calls.length > 0) used.push('batching');
+    if (read.mock.calls.some(([statement]) => 'name' in statement && statement.name.includes('page')))
+      used.push('batching');
     const { secret } = await app.nest.get(ApiKeysService).create({ client: 'prometheus', scopes: ['metrics:read'] });
     const { text } = await app.client.get('/metrics', { apiKey: secret });
     const metric = [...text.matchAll(/^petstore_fast_paths(.*)$/gm)].map(([, series = '']) => series);

@@ -94,11 +94,11 @@ describe.each(['docs/decisions.md', 'docs/security.md'])('%s', (document) => {
   });
 });
 
-test('of the packages of a production install only two have install scripts, which allowScripts forbids', () => {
-  type Entry = { link?: boolean; dev?: boolean; devOptional?: boolean; hasInstallScript?: boolean };
+test('of the packages of production and of tracing only two have install scripts, which allowScripts forbids', () => {
+  type Entry = { link?: boolean; dev?: boolean; hasInstallScript?: boolean };
   const { packages } = JSON.parse(read('package-lock.json')) as { packages: Record<string, Entry> };
   const withScripts = Object.entries(packages).filter(
-    ([path, { link, dev, devOptional, hasInstallScript }]) => path && !link && !dev && !devOptional && hasInstallScript,
+    ([path, { link, dev, hasInstallScript }]) => path && !link && !dev && hasInstallScript,
   );
   expect(withScripts.map(([path]) => path)).toEqual(['node_modules/@scarf/scarf', 'node_modules/protobufjs']);
 });
