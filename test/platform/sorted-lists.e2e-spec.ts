@@ -1,7 +1,16 @@
 import { Controller, Get, Injectable, Module, Query } from '@nestjs/common';
 import { InjectRepository, TypeOrmModule } from '@nestjs/typeorm';
 import pg from 'pg';
-import { Column, DataSource, Entity, Index, PrimaryGeneratedColumn, type QueryRunner, Repository } from 'typeorm';
+import {
+  AfterLoad,
+  Column,
+  DataSource,
+  Entity,
+  Index,
+  PrimaryGeneratedColumn,
+  type QueryRunner,
+  Repository,
+} from 'typeorm';
 import {
   CursorParameter,
   DEFAULT_PAGE_SIZE,
@@ -22,7 +31,7 @@ import { createTestDatabase, type TestDatabase } from '../support/database.js';
 import type { HttpAnswer } from '../support/http-client.js';
 import { setDefaults } from '../support/hostile-settings.js';
 
-/* Lists of a feature that are sorted by several columns, against the order of PostgreSQL. */
+/* Lists of a feature that are sorted by several columns, in shared statements and by TypeORM, against the order of PostgreSQL. */
 
 const MOODS = ['calm', 'wild', 'sly'] as const;
 
@@ -38,8 +47,8 @@ class Toy {
   name: string;
 
   /** With a collation whose comparison ignores case, where the engine has ICU. */
-  @Column({ type: 'varchar', length: 60, nullable: true })
-  title: string | null;
+  @Column({ type: 'varchar', length: 60 })
+  title: string;
 
   /** With a German collation, where the engine has ICU. */
   @Column({ type: 'varchar', length: 60 })
@@ -48,17 +57,14 @@ class Toy {
   @Column({ name: 'made_at', type: 'timestamp with time zone' })
   madeAt: Date;
 
-  @Column({ name: 'sold_at', type: 'timestamp with time zone', nullable: true })
-  soldAt: Date | null;
+  @Column({ name: 'local_at', type: 'timestamp without time zone' })
+  localAt: Date;
 
-  @Column({ name: 'local_at', type: 'timestamp without time zone', nullable: true })
-  localAt: Date | null;
+  @Column({ name: 'on_day', type: 'date' })
+  day: string;
 
-  @Column({ name: 'on_day', type: 'date', nullable: true })
-  day: string | null;
-
-  @Column({ type: 'numeric', precision: 30, scale: 10, nullable: true })
-  price: string | null;
+  @Column({ type: 'numeric', precision: 30, scale: 10 })
+  price: string;
 
   @Column({ type: 'integer' })
   size: number;
@@ -66,31 +72,53 @@ class Toy {
   @Column({ type: 'uuid' })
   code: string;
 
-  @Column({ name: 'is_new', type: 'boolean', nullable: true })
-  isNew: boolean | null;
+  @Column({ name: 'is_new', type: 'boolean' })
+  isNew: boolean;
 
   @Column({ type: 'enum', enum: MOODS, enumName: 'test_mood' })
   mood: string;
 }
 
+/** The same rows, each read by a statement of TypeORM, because the entity has a listener. */
+@Entity('test_toy')
+class HeardToy extends Toy {
+  @AfterLoad()
+  hear(): void {}
+}
+
 const ORDERS = {
   newest: { id: 'DESC' },
-  name: { name: 'ASC', id: 'ASC' },
+  name: { name: 'ASC' },
   nameDown: { name: 'DESC', id: 'DESC' },
-  nameThenNewest: { name: 'ASC', id: 'DESC' },
-  title: { title: 'ASC', id: 'ASC' },
-  titleFirst: { title: { direction: 'ASC', nulls: 'FIRST' }, id: 'DESC' },
+  title: { title: 'ASC' },
   german: { german: 'ASC', id: 'ASC' },
   made: { madeAt: 'DESC', id: 'DESC' },
-  sold: { soldAt: 'DESC', id: 'DESC' },
-  soldLast: { soldAt: { direction: 'DESC', nulls: 'LAST' }, id: 'DESC' },
   local: { localAt: 'ASC', id: 'ASC' },
-  day: { day: 'DESC', id: 'ASC' },
+  day: { day: 'DESC' },
   price: { price: 'ASC', id: 'ASC' },
-  many: { isNew: 'ASC', mood: 'DESC', size: 'ASC', price: { direction: 'DESC', nulls: 'LAST' }, id: 'DESC' },
-  code: { code: 'DESC', id: 'ASC' },
+  many: { isNew: 'DESC', mood: 'DESC', size: 'DESC', price: 'DESC', id: 'DESC' },
+  code: { code: 'DESC', id: 'DESC' },
 } as const satisfies Record<string, OrderBy<keyof Toy>>;
 type OrderName = keyof typeof ORDERS;
+
+/** Cursors of the last release, behind the 60th row of a list, and behind the fourth with the mood sly. */
+const RELEASED: Partial<Record<OrderName, readonly [cursor: string, sly: string]>> = {
+  newest: ['AwAAAABdntXzAAI3MUxQEks', 'A8M8pURdntXzAAMxMTl2AaZ_'],
+  name: ['AwAAAAC1MZuLAANadWcAAzEyN3Ih6Aw', 'A8M8pUS1MZuLAAEgAAMxMjKUbnME'],
+  nameDown: ['AwAAAABGnqpYAApiYWNrXHNsYXNoAAEzn9UMzw', 'A8M8pURGnqpYAAPvv78AAzExM03JEjw'],
+  made: ['AwAAAABso7UaABExNzc0NzMwNzAwLjAwMDAwMAADMTIzQQEcUg', 'A8M8pURso7UaAAhJbmZpbml0eQACMjDLSSsx'],
+  local: ['AwAAAACj3W9RAAktMC4wMDAwMDEAAzEyOKkoPNw', 'A8M8pUSj3W9RAAktSW5maW5pdHkAAzEwNLP8YX4'],
+  day: ['AwAAAAB7TkcaAAoxNzc0NjU2MDAwAAMxMTj94mDu', 'A8M8pUR7TkcaAAhJbmZpbml0eQACMTT3aK7t'],
+  price: ['AwAAAAD30FfPAAwwLjUwMDAwMDAwMDAAAjM4QZWFiw', 'A8M8pUT30FfPAA0tMC4wMDAwMDAwMDAxAAI1Nq6BJwI'],
+  many: [
+    'AwAAAADiWr4UAAR0cnVlAARjYWxtAAEwAAwwLjAwMDAwMDAwMDAAAjMwIS6Jkg',
+    'A8M8pUTiWr4UAAR0cnVlAANzbHkAATIAA05hTgACMTT9z6WK',
+  ],
+  code: [
+    'AwAAAABY_bmsACRhNTc3MWJjZS05M2UyLTAwYzMtNmY3Yy1kOWRmZDBlNWRlYWEAAjc4sWHbWg',
+    'A8M8pURY_bmsACRlMzY5ODUzZC1mNzY2LWZhNDQtZTFlZC0wZmY2MTNmNTYzYmQAAjc0A1oddg',
+  ],
+};
 
 class Item {
   id: bigint;
@@ -100,19 +128,18 @@ class Item {
 class Lists {
   readonly byOrder: Readonly<Record<string, SharedRepository<Toy, Item>>>;
 
-  constructor(@InjectRepository(Toy) toys: Repository<Toy>, database: Database) {
-    const plain = Object.create(database, { mayBatch: { value: false } }) as Database;
-    const lists = Object.entries<OrderBy<keyof Toy>>(ORDERS).flatMap(([name, order]) =>
-      [database, plain].map((used) => {
-        const list = new SharedRepository<Toy, Item>(
-          toys,
-          ({ id }) => Object.assign(new Item(), { id: int64Of(id) }),
-          order,
-        );
-        return [used === plain ? `${name} plain` : name, Object.assign(list, { database: used })];
-      }),
-    );
+  constructor(
+    @InjectRepository(Toy) toys: Repository<Toy>,
+    @InjectRepository(HeardToy) heard: Repository<Toy>,
+    database: Database,
+  ) {
+    const toItem = ({ id }: Toy): Item => Object.assign(new Item(), { id: int64Of(id) });
+    const lists = Object.entries<OrderBy<keyof Toy>>(ORDERS).flatMap(([name, order]) => [
+      [name, new SharedRepository(toys, toItem, order)],
+      [`${name} heard`, new SharedRepository(heard, toItem, order)],
+    ]);
     this.byOrder = Object.fromEntries(lists) as Lists['byOrder'];
+    for (const list of Object.values(this.byOrder)) Object.assign(list, { database });
   }
 }
 
@@ -142,7 +169,7 @@ class TestToysController {
   }
 }
 
-@Module({ imports: [TypeOrmModule.forFeature([Toy])], controllers: [TestToysController], providers: [Lists] })
+@Module({ imports: [TypeOrmModule.forFeature([Toy, HeardToy])], controllers: [TestToysController], providers: [Lists] })
 class ToysModule {}
 
 /** Parsers that a module may set, for types whose values would be wrong with them. */
@@ -164,7 +191,7 @@ beforeAll(async () => {
     intervalstyle: 'sql_standard',
     extra_float_digits: '-15',
   });
-  app = await createTestApp({ database, features: [ToysModule], settings: { FAST_PATHS: 'on' } });
+  app = await createTestApp({ database, features: [ToysModule] });
   hasIcu = (await app.sql(`SELECT 1 FROM pg_collation WHERE collname = 'de-x-icu'`)).length > 0;
   if (hasIcu) {
     await app.sql(`CREATE COLLATION test_nocase (provider = icu, locale = 'und-u-ks-level2', deterministic = false)`);
@@ -174,16 +201,15 @@ beforeAll(async () => {
     CREATE TABLE test_toy (
       id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
       name varchar(60) COLLATE "C" NOT NULL,
-      title varchar(60) ${hasIcu ? 'COLLATE test_nocase' : ''},
+      title varchar(60) ${hasIcu ? 'COLLATE test_nocase' : ''} NOT NULL,
       german varchar(60) ${hasIcu ? 'COLLATE "de-x-icu"' : ''} NOT NULL,
       made_at timestamptz NOT NULL,
-      sold_at timestamptz,
-      local_at timestamp,
-      on_day date,
-      price numeric(30, 10),
+      local_at timestamp NOT NULL,
+      on_day date NOT NULL,
+      price numeric(30, 10) NOT NULL,
       size integer NOT NULL,
       code uuid NOT NULL,
-      is_new boolean,
+      is_new boolean NOT NULL,
       mood test_mood NOT NULL
     )`);
   const names = [
@@ -216,13 +242,10 @@ beforeAll(async () => {
   ];
   const prices = ['0', '-0.0000000001', '12345678901234567890.0123456789', '0.5', 'NaN'];
   await app.sql(
-    `INSERT INTO test_toy (name, title, german, made_at, sold_at, local_at, on_day, price, size, code, is_new, mood)
-      SELECT names[1 + n * 7 % 13], CASE WHEN n % 4 > 0 THEN names[1 + n * 5 % 13] END, names[1 + n * 11 % 13],
-        times[1 + n % 11], CASE WHEN n % 3 > 0 THEN times[1 + n * 3 % 11] END,
-        CASE WHEN n % 5 > 0 THEN times[1 + n * 2 % 11] AT TIME ZONE 'UTC' END,
-        CASE WHEN n % 5 > 1 THEN (times[1 + n * 2 % 11] AT TIME ZONE 'UTC')::date END,
-        CASE WHEN n % 6 > 0 THEN prices[1 + n % 5] END, n % 3, md5((n % 40)::text)::uuid,
-        CASE WHEN n % 3 > 0 THEN n % 2 = 0 END, (ARRAY['calm', 'wild', 'sly']::test_mood[])[1 + n % 3]
+    `INSERT INTO test_toy (name, title, german, made_at, local_at, on_day, price, size, code, is_new, mood)
+      SELECT names[1 + n * 7 % 13], names[1 + n * 5 % 13], names[1 + n * 11 % 13], times[1 + n % 11],
+        times[1 + n * 2 % 11] AT TIME ZONE 'UTC', (times[1 + n * 3 % 11] AT TIME ZONE 'UTC')::date, prices[1 + n % 5], n % 3,
+        md5((n % 40)::text)::uuid, n % 2 = 0, (ARRAY['calm', 'wild', 'sly']::test_mood[])[1 + n % 3]
       FROM generate_series(1, 130) AS n, (SELECT $1::text[] AS names, $2::timestamptz[] AS times, $3::numeric[] AS prices) AS given`,
     [names, times, prices],
   );
@@ -235,18 +258,21 @@ afterAll(async () => {
 
 const COLUMNS: Partial<Record<keyof Toy, string>> = {
   madeAt: 'made_at',
-  soldAt: 'sold_at',
   localAt: 'local_at',
   day: 'on_day',
   isNew: 'is_new',
 };
 
+/** The order of a list, as cursors have it. */
+function keysetOf(order: OrderName): Keyset<OrderBy> {
+  const [direction] = Object.values(ORDERS[order]);
+  return new Keyset<OrderBy>({ ...ORDERS[order], id: direction }, 'test_toy');
+}
+
 /** All ids in the order of PostgreSQL. */
 async function sortedIds(order: OrderName, where = 'true'): Promise<number[]> {
-  const text = Object.entries<OrderBy<keyof Toy>[keyof Toy]>(ORDERS[order]).map(([name, sorted]) => {
-    const { direction, nulls } = typeof sorted === 'object' ? sorted : { direction: sorted, nulls: undefined };
-    return `${COLUMNS[name as keyof Toy] ?? name} ${direction}${nulls === undefined ? '' : ` NULLS ${nulls}`}`;
-  });
+  const { names, direction } = keysetOf(order);
+  const text = names.map((name) => `${COLUMNS[name as keyof Toy] ?? name} ${direction}`);
   const rows = await app.sql(`SELECT id::text AS found FROM test_toy WHERE ${where} ORDER BY ${text.join()}`);
   return rows.map(([id]) => Number(id));
 }
@@ -273,13 +299,29 @@ const orders = Object.keys(ORDERS) as OrderName[];
 test.each(orders)('%s: pages of any size have all rows once, in the order of PostgreSQL', async (order) => {
   const expected = await sortedIds(order);
   expect(expected).toHaveLength(130);
-  // Simultaneous walks share statements, those of `plain` go through TypeORM.
+  // Simultaneous walks share statements.
   const walks = ['limit=1', 'limit=7', 'limit=30', 'limit=100', 'limit=7'];
   const shared = await Promise.all(walks.map((limit) => walk(`order=${order}&${limit}`)));
   for (const found of shared) expect(found).toEqual(expected);
-  expect(await walk(`order=${order}%20plain&limit=11`)).toEqual(expected);
+  expect(await walk(`order=${order}%20heard&limit=11`)).toEqual(expected);
   const calm = await sortedIds(order, `mood = 'calm'`);
-  for (const way of ['', '%20plain']) expect(await walk(`order=${order}${way}&mood=calm&limit=5`)).toEqual(calm);
+  for (const way of ['', '%20heard']) expect(await walk(`order=${order}${way}&mood=calm&limit=5`)).toEqual(calm);
+});
+
+test.each(orders.filter((order) => RELEASED[order]))('%s: the cursors of the last release stay', async (order) => {
+  const [cursor, sly] = RELEASED[order] as readonly [string, string];
+  for (const way of ['', '%20heard']) {
+    const list = `/v1/test-toys?order=${order}${way}`;
+    for (const [query, expected] of [
+      ['limit=60', cursor],
+      ['limit=4&mood=sly', sly],
+    ] as const) {
+      const next = nextOf(await app.client.get(`${list}&${query}`)) as string;
+      expect([order, way, query, next.split('cursor=')[1]]).toEqual([order, way, query, expected]);
+    }
+    const { json } = await app.client.get(`${list}&limit=1&cursor=${cursor}`);
+    expect(json).toEqual([{ id: (await sortedIds(order))[60] }]);
+  }
 });
 
 test('fifty walks at the same time', async () => {
@@ -291,7 +333,7 @@ test('fifty walks at the same time', async () => {
   found.forEach((ids, index) => expect([used[index], ids]).toEqual([used[index], expected[used[index] as OrderName]]));
 });
 
-test.each(['nameThenNewest', 'name', 'made', 'title plain'])(
+test.each(['name', 'made', 'title heard'])(
   '%s: rows that are added or deleted during a walk neither hide nor repeat others',
   async (order) => {
     const [name] = order.split(' ') as [OrderName];
@@ -301,8 +343,9 @@ test.each(['nameThenNewest', 'name', 'made', 'title plain'])(
       // The last row of the page goes, so the next page begins after a row that is no more; an equal one comes, and one at the start.
       const last = ids.at(-1) as number;
       const copied = await app.sql(
-        `INSERT INTO test_toy (name, title, german, made_at, size, code, mood)
-          SELECT name, title, german, made_at, size, code, mood FROM test_toy WHERE id IN ($1, $2) RETURNING id::text`,
+        `INSERT INTO test_toy (name, title, german, made_at, local_at, on_day, price, size, code, is_new, mood)
+          SELECT name, title, german, made_at, local_at, on_day, price, size, code, is_new, mood
+          FROM test_toy WHERE id IN ($1, $2) RETURNING id::text`,
         [last, before[0]],
       );
       added.push(...copied.map(([id]) => Number(id)));
@@ -328,14 +371,13 @@ test('400 invalid_cursor: a cursor of another list, order or filter, and one tha
     ['name', byName, '&mood=calm'],
     ['name', `${byName}A`],
     ['name', byName.slice(1)],
-    ['name', new Keyset(ORDERS.name, 'test_other').encode(last, {})],
+    ['name', new Keyset({ name: 'ASC', id: 'ASC' }, 'test_other').encode(last, {})],
     ['name', new Keyset('id').encode({ id: 7n }, {})],
   ];
   /** Cursors that were made for the list by somebody who knows how. */
   const forged: Partial<Record<OrderName, readonly object[]>> = {
     name: [
       { ...last, name: 'a\0b' },
-      { ...last, name: null },
       { ...last, id: '9223372036854775808' },
       { ...last, id: `1' OR true` },
     ],
@@ -347,38 +389,36 @@ test('400 invalid_cursor: a cursor of another list, order or filter, and one tha
     price: ['', '1e5', '--1', 'nan', ' 1'].map((price) => ({ price, id: '1' })),
     code: ['', `${'0'.repeat(32)}`, 'x'.repeat(36)].map((code) => ({ code, id: '1' })),
     many: [
-      { isNew: 't', mood: 'calm', size: '1', price: null, id: '1' },
-      { isNew: null, mood: 'none', size: '1', price: null, id: '1' },
+      { isNew: 't', mood: 'calm', size: '1', price: '1', id: '1' },
+      { isNew: 'true', mood: 'none', size: '1', price: '1', id: '1' },
     ],
   };
   for (const [order, rows] of Object.entries(forged)) {
-    const keyset = new Keyset<OrderBy>(ORDERS[order as OrderName], 'test_toy');
+    const keyset = keysetOf(order as OrderName);
     for (const row of rows) refused.push([order, keyset.encode(row as Record<string, string>, {})]);
   }
   for (const [order, cursor, rest] of refused) {
-    for (const way of ['', '%20plain']) {
+    for (const way of ['', '%20heard']) {
       const { status, json } = await read(`${order}${way}`, cursor, rest);
       expect([order, cursor, status, json.code]).toEqual([order, cursor, 400, 'invalid_cursor']);
     }
   }
   // All others that are well formed are only places in the list.
   for (const madeAt of ['Infinity', '-Infinity', '9224318015999.999999', '-210866803200', '-0.5', '0']) {
-    const cursor = new Keyset(ORDERS.made, 'test_toy').encode({ madeAt, id: '1' }, {});
-    for (const way of ['', '%20plain']) expect((await read(`made${way}`, cursor)).status).toBe(200);
+    const cursor = keysetOf('made').encode({ madeAt, id: '1' }, {});
+    for (const way of ['', '%20heard']) expect((await read(`made${way}`, cursor)).status).toBe(200);
   }
 });
 
 test('each page reads only its rows, by the index of the order', async () => {
   await app.sql(`
-    INSERT INTO test_toy (name, german, made_at, size, code, mood)
-    SELECT 'Toy ' || n % 5000, '', timestamptz '2026-01-01' + n % 100 * interval '1 s', 1, md5('')::uuid,
-      (CASE WHEN n % 1000 = 0 THEN 'sly' ELSE 'calm' END)::test_mood
+    INSERT INTO test_toy (name, title, german, made_at, local_at, on_day, price, size, code, is_new, mood)
+    SELECT 'Toy ' || n % 5000, '', '', timestamptz '2026-01-01' + n % 100 * interval '1 s', '2026-01-01', '2026-01-01', 1, 1,
+      md5('')::uuid, true, (CASE WHEN n % 1000 = 0 THEN 'sly' ELSE 'calm' END)::test_mood
     FROM generate_series(1, 20000) AS n`);
   await app.sql('CREATE INDEX ON test_toy (name, id)');
-  await app.sql('CREATE INDEX ON test_toy (name, id DESC)');
   await app.sql('CREATE INDEX ON test_toy (mood, name, id)');
   await app.sql('CREATE INDEX ON test_toy (made_at, id)');
-  await app.sql('CREATE INDEX ON test_toy (sold_at DESC NULLS LAST, id DESC)');
   await app.sql('ANALYZE test_toy');
   const dataSource = app.nest.get(DataSource);
   const session = dataSource.createQueryRunner();
@@ -386,24 +426,17 @@ test('each page reads only its rows, by the index of the order', async () => {
     for (const [order, start, filters] of [
       ['name', ['Toy 3000', '9000'], {}],
       ['name', ['Toy 3000', '9000'], { mood: 'sly' }],
-      ['name', undefined, { mood: 'sly' }],
-      ['made', ['2026-01-01 00:00:50+00', '9000'], {}],
-      ['nameThenNewest', ['Toy 3000', '9000'], {}],
-      ['soldLast', ['2026-01-01 00:00:50+00', '9000'], {}],
-      ['soldLast', [null, '9000'], {}],
+      ['name', [], { mood: 'sly' }],
+      ['nameDown', ['Toy 3000', '9000'], { mood: 'sly' }],
+      ['made', ['J2461042 00:00:50+00', '9000'], {}],
     ] as const) {
-      const statements = new EntityStatements(
-        dataSource.getRepository(Toy),
-        new Keyset<OrderBy>(ORDERS[order]).columns,
-      );
+      const statements = new EntityStatements(dataSource.getRepository(Toy), keysetOf(order));
       const { columns } = statements.given(filters);
-      const { one, many } = statements.pages(columns, start);
-      const values = [...(start ?? []).filter((value) => value !== null)];
-      const wanted = Object.values(filters);
-      const array = (value: string): string => `{"${value}","${value}"}`;
-      const all = [...values.map(array), '{21,21}', ...wanted.map(array)];
+      const { one, many } = statements.pages(columns, start.length === 0 ? 'first' : 'next');
+      const values = [...start, ...Object.values(filters)];
+      const all = [...values.map((value) => `{"${value}","${value}"}`), '{21,21}'];
       for (const [text, given] of [
-        [one(21).text, [...values, ...wanted]],
+        [one(21).text, values],
         [many.text, all],
       ] as const) {
         for (const mode of ['custom', 'generic']) {

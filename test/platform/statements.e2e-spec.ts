@@ -120,11 +120,11 @@ const CASES: Record<PetStatement, { index?: string; values: (string | number)[][
   PAGES_AFTER: { index: 'pk_pet', values: IDS.map((id) => [`{${id},7,8}`, '{21,2,101}']) },
   PAGES_WITH_STATUS: {
     index: 'ix_pet_status_id',
-    values: STATUSES.map((status) => ['{21,2,101}', `{pending,${status},sold}`]),
+    values: STATUSES.map((status) => [`{pending,${status},sold}`, '{21,2,101}']),
   },
   PAGES_WITH_STATUS_AFTER: {
     index: 'ix_pet_status_id',
-    values: STATUSES.flatMap((status) => IDS.map((id) => [`{${id},7,8}`, '{21,2,101}', `{pending,${status},sold}`])),
+    values: STATUSES.flatMap((status) => IDS.map((id) => [`{${id},7,8}`, `{pending,${status},sold}`, '{21,2,101}'])),
   },
   FIND: { index: 'pk_pet', values: [[1], [COUNT + 1]] },
   FIND_MANY: { index: 'pk_pet', values: [['{1,2,3,200000,77777}']] },
@@ -201,8 +201,8 @@ describeOnPostgresql('with a billion rows in every table, no plan is expensive e
   const BATCHES: Record<string, (string | number)[]> = {
     PAGES: [page(16, 101)],
     PAGES_AFTER: [page(16, 7), page(16, 101)],
-    PAGES_WITH_STATUS: [page(16, 101), page(16, 'sold')],
-    PAGES_WITH_STATUS_AFTER: [page(16, 7), page(16, 101), page(16, 'sold')],
+    PAGES_WITH_STATUS: [page(16, 'sold'), page(16, 101)],
+    PAGES_WITH_STATUS_AFTER: [page(16, 7), page(16, 'sold'), page(16, 101)],
     FIND_MANY: [page(200, 7)],
     INSERT_MANY: [page(100, 'Rex'), page(100, 7), page(100, 'sold')],
     INSERT_ONCE: ['{1,1}', '{new,"key 5"}', DIGESTS, '{Rex,Max}', '{7,8}', '{sold,pending}'],

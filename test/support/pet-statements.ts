@@ -7,8 +7,8 @@ import { EntityStatements } from '../../libs/entities/src/entity-statements.js';
 export function petStatements(nest: INestApplication) {
   const pets = new EntityStatements(nest.get(DataSource).getRepository(PetEntity));
   const status = pets.given({ status: 'sold' }).columns;
-  const [all, allAfter] = [pets.pages([]), pets.pages([], ['1'])];
-  const [withStatus, withStatusAfter] = [pets.pages(status), pets.pages(status, ['1'])];
+  const [all, allAfter] = [pets.pages([], 'first'), pets.pages([], 'next')];
+  const [withStatus, withStatusAfter] = [pets.pages(status, 'first'), pets.pages(status, 'next')];
   const inserts = pets.inserts(pets.given({ name: 'Rex', categoryId: 7n, status: 'sold' }).columns);
   return {
     PAGE: all.one(21),

@@ -1,31 +1,17 @@
 import { crc32 } from 'node:zlib';
 import { ApiError, INVALID_CURSOR } from '#errors';
+import { StartupError } from '#runtime';
 
-/**
- * How a column sorts a list, in the words of TypeORM's `order`. By default nulls are where PostgreSQL has them: last in
- * ascending order, first in descending order.
- */
-export type SortOrder =
-  'ASC' | 'DESC' | { readonly direction: 'ASC' | 'DESC'; readonly nulls?: 'FIRST' | 'LAST' | undefined };
-
-/** The columns of an order, by their names in rows and entities, the most significant one first. */
-export type OrderBy<Column extends string = string> = Readonly<Partial<Record<Column, SortOrder>>>;
-
-/** A column of an order. */
-export interface Sorted {
-  readonly name: string;
-  readonly direction: 'ASC' | 'DESC';
-  /** Where rows without a value are. */
-  readonly nulls: 'FIRST' | 'LAST';
-}
+/** The columns of an order, by their names in rows and entities, the most significant one first. All have one direction. */
+export type OrderBy<Column extends string = string> = Readonly<Partial<Record<Column, 'ASC' | 'DESC'>>>;
 
 /** A row or entity. Its id is a bigint or a decimal text, as PostgreSQL and TypeORM return it. */
 type Row<Order> = Order extends string
   ? Readonly<Record<Order, bigint | string>>
-  : Readonly<Record<keyof Order, bigint | number | boolean | string | null>>;
+  : Readonly<Record<keyof Order, bigint | number | boolean | string>>;
 
 /** The row after which a page begins: its id, or the texts of its columns, which are the parameters of a comparison. */
-type Start<Order> = Order extends string ? bigint : { readonly [Column in keyof Order]: string | null };
+type Start<Order> = Order extends string ? bigint : { readonly [Column in keyof Order]: string };
 
 type Filter = string | number | boolean | Date;
 
@@ -65,8 +51,6 @@ const ROW_AT = 5;
 const CHECKSUM_BYTES = 4;
 const LIST_BYTES = 4;
 const LENGTH_BYTES = 2;
-/** The length of null. */
-const NULL_LENGTH = 0xffff;
 
 /** The pattern of every cursor, for the document. */
 export const CURSOR_PATTERN = '^[A-Za-z0-9_-]+$';
@@ -86,35 +70,49 @@ export const MAX_CURSOR_LENGTH = 4_096;
  */
 export class Keyset<const Order extends string | OrderBy> {
   /** @internal The columns of the order. */
-  readonly columns: readonly Sorted[];
+  readonly names: readonly string[];
+  /** @internal */
+  readonly direction: 'ASC' | 'DESC';
   private readonly isById: boolean;
   /** The CRC-32 of the list and its order. */
   private readonly list: number;
 
   /**
    * @param order the id, ascending, by its name in rows and entities: a unique, indexed bigint that is never null. Or several
-   *   columns, the last of which is unique and never null
+   *   columns of one direction, which are never null; the last one is unique
    * @param list what tells this list from others with the same order: a cursor is accepted by its own list alone
+   * @throws StartupError when the columns have several directions
    */
   constructor(order: Order, list = '') {
     this.isById = typeof order === 'string';
     const given: OrderBy = typeof order === 'string' ? { [order]: 'ASC' } : order;
-    this.columns = Object.entries(given).map(([name, sorted]) => {
-      const { direction, nulls } =
-        typeof sorted === 'object' ? sorted : { direction: sorted as 'ASC', nulls: undefined };
-      return { name, direction, nulls: nulls ?? (direction === 'ASC' ? 'LAST' : 'FIRST') };
-    });
-    this.list = crc32(JSON.stringify([list, this.columns]));
+    const [direction, ...others] = new Set(Object.values(given));
+    if ((direction !== 'ASC' && direction !== 'DESC') || others.length > 0) {
+      throw new StartupError(
+        `The columns of a list need one direction, 'ASC' or 'DESC', which ${JSON.stringify(order)} has not. To turn one of them, ` +
+          'write a query with a Keyset that sorts by an expression, such as (name, -id) > (:name, :minusId).',
+      );
+    }
+    this.names = Object.keys(given);
+    this.direction = direction;
+    // In the checksum of cursors since nulls had places. These are PostgreSQL's.
+    const nulls = direction === 'ASC' ? 'LAST' : 'FIRST';
+    this.list = crc32(JSON.stringify([list, this.names.map((name) => ({ name, direction, nulls }))]));
   }
 
   /**
    * The cursor of the page after a row.
    *
-   * @throws TypeError when a value is a Date, which has no microseconds, or when the values have more than 2,048 bytes
+   * @throws TypeError when a value is null or a Date, which has no microseconds, or when the values have more than 2,048 bytes
    */
   encode(last: Row<Order>, filters: Filters): string {
-    const values = this.columns.map(({ name }) => (last as Readonly<Record<string, unknown>>)[name]);
-    const row = this.isById ? bytesOfId(BigInt(values[0] as string)) : this.bytesOf(values);
+    const values = this.names.map((name) => textOf(name, (last as Readonly<Record<string, string>>)[name]));
+    return this.cursorOf(values, filters);
+  }
+
+  /** @internal The cursor of the page after the row with these texts, in the order of the columns. */
+  cursorOf(values: readonly string[], filters: Filters): string {
+    const row = this.isById ? bytesOfId(values[0] as string) : this.bytesOf(values);
     const bytes = Buffer.allocUnsafe(ROW_AT + row.length + CHECKSUM_BYTES);
     bytes.writeUInt8(this.isById ? VERSION_OF_ID : VERSION_OF_VALUES);
     bytes.writeUInt32BE(checksumOf(filters), FILTERS_AT);
@@ -133,12 +131,12 @@ export class Keyset<const Order extends string | OrderBy> {
     const values = this.valuesOf(cursor, filters);
     const start = this.isById
       ? BigInt(values[0] as string)
-      : Object.fromEntries(this.columns.map(({ name }, index) => [name, values[index]]));
+      : Object.fromEntries(this.names.map((name, index) => [name, values[index]]));
     return start as Start<Order>;
   }
 
-  /** @internal The values of a cursor, in the order of the columns. Throws as `decode` does. */
-  valuesOf(cursor: string, filters: Filters): readonly (string | null)[] {
+  /** @internal The texts of a cursor, in the order of the columns. Throws as `decode` does. */
+  valuesOf(cursor: string, filters: Filters): readonly string[] {
     const bytes = Buffer.from(cursor, 'base64url');
     // Node's decoder accepts any text, so compare the canonical encoding.
     const isOurs =
@@ -170,46 +168,54 @@ export class Keyset<const Order extends string | OrderBy> {
     return { items, nextCursor: last && this.encode(last, filters) };
   }
 
-  private bytesOf(values: readonly unknown[]): Buffer {
-    const names = this.columns.map(({ name }) => name);
-    const wrong = values.findIndex((value) => value === undefined || (value !== null && typeof value === 'object'));
-    if (wrong !== -1) {
-      throw new TypeError(`A cursor needs ${names[wrong]} as its exact text: select a time as created_at::text.`);
-    }
-    const texts = values.map((value) => Buffer.from(value === null ? '' : String(value as string)));
+  private bytesOf(values: readonly string[]): Buffer {
+    const texts = values.map((value) => Buffer.from(value));
     const size = texts.reduce((sum, { length }) => sum + length, 0);
     if (size > MAX_VALUES_BYTES) {
-      throw new TypeError(`A cursor holds ${MAX_VALUES_BYTES} bytes, but ${names.join(', ')} of a row have ${size}.`);
+      throw new TypeError(
+        `A cursor holds ${MAX_VALUES_BYTES} bytes, but ${this.names.join(', ')} of a row have ${size}.`,
+      );
     }
     const bytes = Buffer.alloc(LIST_BYTES + LENGTH_BYTES * texts.length + size);
     let at = bytes.writeUInt32BE(this.list);
-    for (const [index, text] of texts.entries()) {
-      at = bytes.writeUInt16BE(values[index] === null ? NULL_LENGTH : text.length, at);
+    for (const text of texts) {
+      at = bytes.writeUInt16BE(text.length, at);
       at += text.copy(bytes, at);
     }
     return bytes;
   }
 
   /** The values that `bytesOf` wrote; undefined if it did not write these bytes for this list. */
-  private valuesIn(bytes: Buffer): (string | null)[] | undefined {
+  private valuesIn(bytes: Buffer): string[] | undefined {
     if (bytes.length < LIST_BYTES || bytes.readUInt32BE() !== this.list) return undefined;
-    const values: (string | null)[] = [];
+    const values: string[] = [];
     let at = LIST_BYTES;
-    for (; values.length < this.columns.length && at + LENGTH_BYTES <= bytes.length;) {
-      const length = bytes.readUInt16BE(at);
-      at += LENGTH_BYTES;
-      values.push(length === NULL_LENGTH ? null : bytes.toString('utf8', at, at + length));
-      if (length !== NULL_LENGTH) at += length;
+    while (values.length < this.names.length && at + LENGTH_BYTES <= bytes.length) {
+      const end = at + LENGTH_BYTES + bytes.readUInt16BE(at);
+      values.push(bytes.toString('utf8', at + LENGTH_BYTES, end));
+      at = end;
     }
-    const isWhole = values.length === this.columns.length && at === bytes.length;
+    const isWhole = values.length === this.names.length && at === bytes.length;
     // PostgreSQL has no text with NUL.
-    return isWhole && !values.some((value) => value?.includes('\0')) ? values : undefined;
+    return isWhole && !values.some((value) => value.includes('\0')) ? values : undefined;
   }
 }
 
-function bytesOfId(id: bigint): Buffer {
+function textOf(name: string, value: bigint | number | boolean | string | object | null | undefined): string {
+  if (value === null) {
+    throw new TypeError(
+      `A cursor holds no null: sort by an expression that is never null, such as coalesce(${name}, …).`,
+    );
+  }
+  if (value === undefined || typeof value === 'object') {
+    throw new TypeError(`A cursor needs ${name} as its exact text: select a time as created_at::text.`);
+  }
+  return String(value);
+}
+
+function bytesOfId(id: string): Buffer {
   const bytes = Buffer.allocUnsafe(8);
-  bytes.writeBigInt64BE(id);
+  bytes.writeBigInt64BE(BigInt(id));
   return bytes;
 }
 

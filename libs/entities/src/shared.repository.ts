@@ -3,7 +3,7 @@ import { type FindOptionsWhere, In, type ObjectLiteral, type Repository } from '
 import { Idempotency, type IdempotencyKey, type IdempotentInserts } from '#idempotency';
 import { int64Of, shared } from '#json';
 import { Batches, type BatchLimits, Database, EXACT_COMMENT } from '#postgres';
-import { EntityStatements, type Given, type Start } from './entity-statements.js';
+import { EntityStatements, type Given, type Row } from './entity-statements.js';
 import { type Filters, Keyset, MAX_PAGE_SIZE, type OrderBy, type Page, type PageQuery } from './keyset.js';
 import { reasonsNotToShare } from './unshared.js';
 
@@ -17,15 +17,16 @@ export type FiltersOf<Entity> = { readonly [Name in keyof Entity]?: NonNullable<
 
 interface PageRequest {
   readonly values: readonly unknown[];
-  readonly start: Start | undefined;
+  /** The parameters for the row before the page; empty for a first page. */
+  readonly start: readonly string[];
   readonly limit: number;
   readonly filters: Filters;
 }
 
-/** Pages of some filters, small and large ones, by the values of their starts that are null. */
-type Pages<Item> = Map<string, Record<'small' | 'large', Batches<PageRequest, Page<Item>>>>;
+type PageBatches<Item> = Batches<PageRequest, Page<Item>>;
 
-type Row = readonly unknown[];
+/** Pages of some filters. */
+type Pages<Item> = Record<'first' | 'next', Record<'small' | 'large', PageBatches<Item>>>;
 
 interface Inserts {
   readonly plain: Batches<readonly unknown[], bigint>;
@@ -53,7 +54,7 @@ const MAX_COMBINATIONS = 8;
  * them. Other relations are not loaded.
  *
  * @example `class Visits extends SharedRepository<VisitEntity, Visit>`, whose constructor calls `super(visits, toVisit)`
- * @example `super(visits, toVisit, { visitedAt: 'DESC', id: 'DESC' })`
+ * @example `super(visits, toVisit, { visitedAt: 'DESC' })`
  */
 export class SharedRepository<Entity extends ObjectLiteral & { id: string }, Item extends object> {
   // Nest injects both after the constructor.
@@ -68,8 +69,8 @@ export class SharedRepository<Entity extends ObjectLiteral & { id: string }, Ite
   private readonly inserts = new Map<number, Inserts>();
 
   /**
-   * @param order of pages; by default the ascending id. It ends with the id. With many rows it needs an index of its columns
-   *   with their directions, behind those of the filters
+   * @param order of pages; by default the ascending id. All columns are NOT NULL and have one direction; the id, in that
+   *   direction, is added at the end. With many rows it needs an index of its columns and the id, behind those of the filters
    * @throws StartupError when the entity has another primary key, or its pages cannot have this order
    */
   constructor(
@@ -77,8 +78,8 @@ export class SharedRepository<Entity extends ObjectLiteral & { id: string }, Ite
     private readonly toItem: (entity: Entity) => Item,
     order?: OrderBy<keyof Entity & string>,
   ) {
-    this.order = new Keyset<string | OrderBy>(order ?? 'id', repository.metadata.tablePath);
-    this.statements = new EntityStatements(repository, this.order.columns);
+    this.order = new Keyset<string | OrderBy>(order ? withId(order) : 'id', repository.metadata.tablePath);
+    this.statements = new EntityStatements(repository, this.order);
   }
 
   /**
@@ -89,19 +90,24 @@ export class SharedRepository<Entity extends ObjectLiteral & { id: string }, Ite
    */
   async page({ limit, cursor }: PageQuery, filters: FiltersOf<Entity> = {}): Promise<Page<Item>> {
     const sent = filters as Filters;
-    const start = cursor === undefined ? undefined : this.statements.startOf(this.order.valuesOf(cursor, sent));
+    const start = cursor === undefined ? [] : this.statements.startOf(this.order.valuesOf(cursor, sent));
     const given = this.statements.given(filters);
     const { values } = given;
     const request = { values, start, limit, filters: sent };
-    const batches = limit <= MAX_PAGE_SIZE && this.pagesOf(given, start);
-    const samePage = `${limit} ${JSON.stringify(start)} ${values.length > 0 ? JSON.stringify(values) : ''}`;
-    // `await`, here and below: an async function that returns a promise needs two more microtasks.
-    if (batches) return await batches[limit <= SMALL_PAGE_SIZE ? 'small' : 'large'].run(request, samePage);
+    const pages =
+      limit <= MAX_PAGE_SIZE && this.prepared<Pages<Item>>(this.pages, given, ({ columns }) => this.pagesOf(columns));
+    if (pages) {
+      const batches = pages[cursor === undefined ? 'first' : 'next'][limit <= SMALL_PAGE_SIZE ? 'small' : 'large'];
+      const samePage = `${limit} ${cursor} ${values.length > 0 ? JSON.stringify(values) : ''}`;
+      // `await`, here and below: an async function that returns a promise needs two more microtasks.
+      return await batches.run(request, samePage);
+    }
     const query = this.repository.createQueryBuilder('entity').comment(EXACT_COMMENT);
     const page = this.statements.page(query, given, start, limit + 1);
-    const { entities, raw } = await page.getRawAndEntities<Record<string, string | null>>();
-    const last = raw[limit - 1];
-    return this.pageOf(await this.withEagerRelations(entities), request, () => this.statements.lastOfRaw(last ?? {}));
+    const { entities: found, raw } = await page.getRawAndEntities<Record<string, string>>();
+    const entities = await this.withEagerRelations(found);
+    const last = entities.length > limit ? this.statements.lastOfRaw(raw[limit - 1] ?? {}) : undefined;
+    return this.pageOf(entities.slice(0, limit), last, sent);
   }
 
   /** The row with this id. */
@@ -179,60 +185,39 @@ export class SharedRepository<Entity extends ObjectLiteral & { id: string }, Ite
     return new Batches(execute, { ...limits, waitMs: this.database.acquireTimeoutMs });
   }
 
-  private pagesOf(given: Given, start: Start | undefined) {
-    const pages = this.prepared<Pages<Item>>(this.pages, given, () => new Map());
-    if (pages === undefined) return undefined;
-    const nulls = start === undefined ? 'first' : start.map((value) => (value === null ? 'null' : '')).join();
-    let batches = pages.get(nulls);
-    if (batches === undefined) {
-      const read = this.readPages(given, start);
-      batches = { small: this.batches(read, PAGE_LIMITS), large: this.batches(read, LARGE_PAGE_LIMITS) };
-      pages.set(nulls, batches);
-    }
-    return batches;
+  private pagesOf(columns: Given['columns']): Pages<Item> {
+    const of = (kind: 'first' | 'next'): Pages<Item>['first'] => {
+      const read = this.readPages(columns, kind);
+      return { small: this.batches(read, PAGE_LIMITS), large: this.batches(read, LARGE_PAGE_LIMITS) };
+    };
+    return { first: of('first'), next: of('next') };
   }
 
-  private readPages({ columns }: Given, like: Start | undefined) {
-    const { one, many } = this.statements.pages(columns, like);
-    const valuesOf = ({ start = [] }: PageRequest): readonly string[] => start.filter((value) => value !== null);
+  private readPages(columns: Given['columns'], kind: 'first' | 'next') {
+    const { one, many } = this.statements.pages(columns, kind);
     return async (requests: readonly PageRequest[]): Promise<Page<Item>[]> => {
       const [first] = requests as [PageRequest];
       if (requests.length === 1) {
-        const rows = await this.database.read<unknown[]>(one(first.limit + 1), [...valuesOf(first), ...first.values]);
+        const rows = await this.database.read<unknown[]>(one(first.limit + 1), [...first.start, ...first.values]);
         return [this.pageOfRows(rows, first)];
       }
-      const rows = await this.database.read<unknown[]>(many, [
-        ...columnsOf(requests.map(valuesOf)),
-        requests.map(({ limit }) => limit + 1),
-        ...columnsOf(requests.map(({ values }) => values)),
-      ]);
-      const found: Row[][] = requests.map(() => []);
-      // PostgreSQL counts positions from 1.
-      for (const row of rows) found[Number(row.at(-1)) - 1]?.push(row);
-      // PostgreSQL usually returns them in order but does not promise it. Looking takes a third of the time of sorting.
-      const { statements } = this;
-      for (const all of found) {
-        const isSorted = all.every((row, index) => statements.compare(all[Math.max(0, index - 1)] as Row, row) <= 0);
-        if (!isSorted) all.sort((one, other) => statements.compare(one, other));
-      }
-      return requests.map((request, index) => this.pageOfRows(found[index] as Row[], request));
+      const values = columnsOf(requests.map(({ start, limit, values }) => [...start, ...values, limit + 1]));
+      const rows = await this.database.read<unknown[]>(many, values);
+      const found = this.statements.pagesOf(rows, requests.length);
+      return requests.map((request, index) => this.pageOfRows(found[index] ?? [], request));
     };
   }
 
-  private pageOfRows(rows: readonly Row[], request: PageRequest): Page<Item> {
+  private pageOfRows(rows: readonly Row[], { limit, filters }: PageRequest): Page<Item> {
     const { Entity } = this.statements;
-    const entities = rows.map((row) => new Entity(row));
-    return this.pageOf(entities, request, () => this.statements.lastOf(rows[request.limit - 1] as Row));
+    const entities = rows.slice(0, limit).map((row) => new Entity(row));
+    const last = rows.length > limit ? this.statements.lastOf(rows[limit - 1] as Row) : undefined;
+    return this.pageOf(entities, last, filters);
   }
 
-  /** @param lastOf the values of the last row for its cursor */
-  private pageOf(
-    found: readonly Entity[],
-    { limit, filters }: PageRequest,
-    lastOf: () => Readonly<Record<string, string | null>>,
-  ): Page<Item> {
-    const nextCursor = found.length > limit ? this.order.encode(lastOf(), filters) : undefined;
-    return { items: shared(found.slice(0, limit).map(this.toItem)), nextCursor };
+  /** @param last the texts of the last row for the cursor of the next page; undefined if there is none */
+  private pageOf(entities: readonly Entity[], last: readonly string[] | undefined, filters: Filters): Page<Item> {
+    return { items: shared(entities.map(this.toItem)), nextCursor: last && this.order.cursorOf(last, filters) };
   }
 
   private findsOf(): Batches<readonly [bigint], Item | undefined> {
@@ -254,6 +239,12 @@ export class SharedRepository<Entity extends ObjectLiteral & { id: string }, Ite
       once: this.idempotency.inserts(once),
     };
   }
+}
+
+/** The order, which ends with the id, so that it tells all rows apart. */
+function withId(order: OrderBy): OrderBy {
+  const [direction = 'ASC'] = Object.values(order);
+  return { ...order, id: order['id'] ?? direction };
 }
 
 function columnsOf(rows: readonly (readonly unknown[])[]): unknown[][] {

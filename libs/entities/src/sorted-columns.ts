@@ -1,16 +1,12 @@
 import type { EntityMetadata } from 'typeorm';
-import { ApiError, INVALID_CURSOR } from '#errors';
 import { StartupError } from '#runtime';
 import { INT64_MAX, INT64_MIN } from '#json';
-import { MAX_VALUES_BYTES, type Sorted } from './keyset.js';
+import { MAX_VALUES_BYTES } from './keyset.js';
 import { type ColumnMetadata, typeNameOf } from './typeorm.internals.js';
 
 /** A column that a page is sorted by. */
 export interface SortedColumn {
   readonly column: ColumnMetadata;
-  readonly direction: 'ASC' | 'DESC';
-  /** Where its nulls are; undefined if it has none. */
-  readonly nulls: 'FIRST' | 'LAST' | undefined;
   /**
    * SQL for the exact text of a value, which no setting of the session and no parser changes; undefined if the value is
    * read as this text anyway.
@@ -22,7 +18,7 @@ export interface SortedColumn {
   readonly parameterOf: (text: string) => string | undefined;
 }
 
-type Kind = Pick<SortedColumn, 'exact' | 'type' | 'parameterOf'> & {
+type Kind = Omit<SortedColumn, 'column'> & {
   /** Most bytes of the exact text. NaN if the entity does not bound it. */
   readonly bytes: number;
 };
@@ -41,47 +37,42 @@ const matching =
     form.test(text) ? text : undefined;
 
 /** How the values of a column get into a cursor and back; undefined for types without an exact text. */
-function kindOf(column: ColumnMetadata, typeName: string): Kind | undefined {
+function kindOf(column: ColumnMetadata, type: string): Kind | undefined {
   const { enum: labels, enumName, length, precision, scale } = column;
   if (enumName !== undefined && labels !== undefined) {
     const all = labels.map(String);
     const bytes = Math.max(...all.map((label) => Buffer.byteLength(label)));
-    return { exact: undefined, type: typeName, bytes, parameterOf: (text) => (all.includes(text) ? text : undefined) };
+    return { exact: undefined, type, bytes, parameterOf: (text) => (all.includes(text) ? text : undefined) };
   }
-  switch (typeName) {
+  switch (type) {
     case 'text':
     case 'character varying':
       return { exact: undefined, type: 'text', bytes: BYTES * (Number(length) || NaN), parameterOf: (text) => text };
     case 'bigint':
-      return { exact: undefined, type: 'bigint', bytes: 20, parameterOf: int64In };
+      return { exact: undefined, type, bytes: 20, parameterOf: int64In };
     case 'integer':
     case 'smallint':
       return { exact: asText, type: 'bigint', bytes: 20, parameterOf: int64In };
     case 'numeric': {
       // Sign, point and a leading zero.
       const bytes = precision == null ? NaN : Math.max(precision, Number(scale ?? 0)) + 3;
-      return { exact: asText, type: 'numeric', bytes, parameterOf: matching(/^(-?\d+(\.\d+)?|NaN|-?Infinity)$/) };
+      return { exact: asText, type, bytes, parameterOf: matching(/^(-?\d+(\.\d+)?|NaN|-?Infinity)$/) };
     }
     case 'uuid':
-      return {
-        exact: asText,
-        type: 'uuid',
-        bytes: 36,
-        parameterOf: matching(/^[\da-f]{8}(-[\da-f]{4}){3}-[\da-f]{12}$/),
-      };
+      return { exact: asText, type, bytes: 36, parameterOf: matching(/^[\da-f]{8}(-[\da-f]{4}){3}-[\da-f]{12}$/) };
     case 'boolean':
-      return { exact: asText, type: 'boolean', bytes: 5, parameterOf: matching(/^(true|false)$/) };
+      return { exact: asText, type, bytes: 5, parameterOf: matching(/^(true|false)$/) };
     case 'date':
-      return { exact: asEpoch, type: 'date', bytes: 24, parameterOf: (text) => timeIn(text, END_OF_DATES) };
+      return { exact: asEpoch, type, bytes: 24, parameterOf: (text) => timeIn(text, LAST_DAY_OF_DATES) };
+    case 'timestamp without time zone':
+      return { exact: asExactEpoch, type, bytes: 24, parameterOf: (text) => timeIn(text, LAST_DAY_OF_TIMES, '') };
     case 'timestamp with time zone':
       return {
         exact: (value) => asExactEpoch(`(${value} AT TIME ZONE 'UTC')`),
-        type: typeName,
+        type,
         bytes: 24,
-        parameterOf: (text) => timeIn(text, END_OF_TIMES, '+00'),
+        parameterOf: (text) => timeIn(text, LAST_DAY_OF_TIMES, '+00'),
       };
-    case 'timestamp without time zone':
-      return { exact: asExactEpoch, type: typeName, bytes: 24, parameterOf: (text) => timeIn(text, END_OF_TIMES, '') };
     default:
       return undefined;
   }
@@ -93,57 +84,54 @@ function int64In(text: string): string | undefined {
   return value >= INT64_MIN && value <= INT64_MAX ? text : undefined;
 }
 
-const MICROS = 1_000_000n;
-/** The Gregorian calendar repeats after 400 years. */
-const CYCLE_YEARS = 400;
-const CYCLE_S = 146_097 * 86_400;
-/** The times that PostgreSQL has, in seconds since 1970: from 4714-11-24 BC to 294276, and dates to 5874897. */
-const FIRST_TIME = -210_866_803_200;
-const END_OF_TIMES = 9_224_318_016_000;
-const END_OF_DATES = 185_331_707_078_400;
+const DAY_MICROS = 86_400_000_000n;
+/** Julian days: 1970-01-01, the last one of PostgreSQL's times, in the year 294276, and of its dates, in 5874897. They begin with 0. */
+const EPOCH_DAY = 2_440_588;
+const LAST_DAY_OF_TIMES = 109_203_527;
+const LAST_DAY_OF_DATES = 2_147_483_493;
 
 /**
- * The time of an exact text, the seconds since 1970, as PostgreSQL reads it with any setting of a session. It may be beyond
- * the range of Date.
+ * The time of an exact text, the seconds since 1970, by its Julian day: PostgreSQL reads it alike with any setting of a session,
+ * also beyond the range of Date.
  *
- * @param end the first second after the last time
  * @param zone what follows the time of day; undefined for a date
  */
-function timeIn(text: string, end: number, zone?: string): string | undefined {
+function timeIn(text: string, lastDay: number, zone?: string): string | undefined {
   if (/^-?Infinity$/.test(text)) return text;
   const [, whole, fraction = ''] = /^(-?\d{1,15})(?:\.(\d{1,6}))?$/.exec(text) ?? [];
   if (whole === undefined) return undefined;
   const micros = BigInt(`${whole}${fraction.padEnd(6, '0')}`);
-  const ofSecond = ((micros % MICROS) + MICROS) % MICROS;
-  const second = Number((micros - ofSecond) / MICROS);
-  if (second < FIRST_TIME || second >= end) return undefined;
-  const cycle = Math.floor(second / CYCLE_S);
-  const date = new Date((second - cycle * CYCLE_S) * 1_000);
-  const year = date.getUTCFullYear() + cycle * CYCLE_YEARS;
-  const [day, time] = [date.toISOString().slice(4, 10), date.toISOString().slice(11, 19)];
-  const ofDay = zone === undefined ? '' : ` ${time}.${String(ofSecond).padStart(6, '0')}${zone}`;
-  return `${String(year > 0 ? year : 1 - year).padStart(4, '0')}${day}${ofDay}${year > 0 ? '' : ' BC'}`;
+  const ofDay = ((micros % DAY_MICROS) + DAY_MICROS) % DAY_MICROS;
+  const day = Number((micros - ofDay) / DAY_MICROS) + EPOCH_DAY;
+  if (day < 0 || day > lastDay) return undefined;
+  if (zone === undefined) return `J${day}`;
+  const time = new Date(Number(ofDay / 1_000n)).toISOString().slice(11, 23);
+  return `J${day} ${time}${String(ofDay % 1_000n).padStart(3, '0')}${zone}`;
 }
 
 /**
  * The columns of an order.
  *
- * @throws StartupError when the entity has not all of them, when one has no exact text or no bound, or when the last one is not
- *   the id
+ * @throws StartupError when the entity has not all of them, or one may be null, has no exact text or no bound
  */
 export function sortedColumns(
-  { columns, name: entity, primaryColumns }: EntityMetadata,
-  order: readonly Sorted[],
+  { columns, name: entity }: EntityMetadata,
+  names: readonly string[],
   typeOf: (column: ColumnMetadata) => string,
 ): readonly SortedColumn[] {
-  const text = order.map(({ name }) => name).join(', ');
   const refuse = (reason: string): never => {
-    throw new StartupError(`${entity} cannot be sorted by ${text}: ${reason}`);
+    throw new StartupError(`${entity} cannot be sorted by ${names.join(', ')}: ${reason}`);
   };
   let size = 0;
-  const sorted = order.map(({ name, direction, nulls }): SortedColumn => {
+  const sorted = names.map((name): SortedColumn => {
     const column =
       columns.find((each) => each.propertyPath === name) ?? refuse(`it has no column ${name}. Name its properties.`);
+    if (column.isNullable) {
+      refuse(
+        `${name} may be null. Make the column NOT NULL, or write a query with a Keyset that sorts by an expression, such as ` +
+          `(coalesce(${column.databaseName}, …), id) > (:${name}, :id).`,
+      );
+    }
     const kind = column.isArray ? undefined : kindOf(column, typeOf(column));
     if (kind === undefined) {
       return refuse(
@@ -159,65 +147,12 @@ export function sortedColumns(
       );
     }
     size += bytes;
-    return { column, direction, nulls: column.isNullable ? nulls : undefined, ...others };
+    return { column, ...others };
   });
-  if (sorted.at(-1)?.column !== primaryColumns[0]) {
-    refuse(
-      `rows with equal values need an order, too. End it with the id: { ${text}, id: 'ASC' }, each with its direction.`,
-    );
-  }
   if (size > MAX_VALUES_BYTES) {
     refuse(
       `their values may have ${size} bytes, and a cursor holds ${MAX_VALUES_BYTES}. Shorten texts: a character counts ${BYTES}.`,
     );
   }
   return sorted;
-}
-
-/**
- * The parameters of the values of a cursor.
- *
- * @throws ApiError INVALID_CURSOR when columns cannot have these values
- */
-export function parametersOf(
-  sorted: readonly SortedColumn[],
-  values: readonly (string | null)[],
-): readonly (string | null)[] {
-  return sorted.map(({ nulls, parameterOf }, index) => {
-    const text = values[index] ?? null;
-    const parameter = text === null ? null : parameterOf(text);
-    if (parameter === undefined || (parameter === null && nulls === undefined)) throw new ApiError(INVALID_CURSOR);
-    return parameter;
-  });
-}
-
-/** The SQL for a value after which a page begins; undefined for null. */
-export type Bounds = readonly (string | undefined)[];
-
-/**
- * The conditions of the rows after a row, in one or several groups. The rows of a group follow those of the group before. An
- * index serves all conditions of a group, but not several groups in one WHERE.
- */
-export function groupsAfter(sorted: readonly SortedColumn[], bounds: Bounds): string[][] {
-  const [first, ...others] = sorted;
-  if (first === undefined) return [];
-  const { direction, nulls } = first;
-  const beyond = direction === 'ASC' ? '>' : '<';
-  // Never true for a null: such rows must be before the row.
-  const isComparable = sorted.every(
-    (column, index) => column.direction === direction && bounds[index] !== undefined && column.nulls !== 'LAST',
-  );
-  if (isComparable) return [[`(${sorted.map(nameOf).join()}) ${beyond} (${bounds.join()})`]];
-  const [name, bound] = [nameOf(first), bounds[0]];
-  const isSame = bound === undefined ? `${name} IS NULL` : `${name} = ${bound}`;
-  const groups = groupsAfter(others, bounds.slice(1)).map((conditions) => [isSame, ...conditions]);
-  if (bound !== undefined) groups.push([`${name} ${beyond} ${bound}`]);
-  if (bound === undefined && nulls === 'FIRST') groups.push([`${name} IS NOT NULL`]);
-  if (bound !== undefined && nulls === 'LAST') groups.push([`${name} IS NULL`]);
-  return groups;
-}
-
-/** A column in SQL of the alias `entity`, as TypeORM's query builders replace it. */
-export function nameOf({ column }: SortedColumn): string {
-  return `entity.${column.propertyPath}`;
 }
