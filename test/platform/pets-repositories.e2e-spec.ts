@@ -1,6 +1,6 @@
-import { getRepositoryToken } from '@nestjs/typeorm';
+import { getRepositoryToken, TypeOrmModule } from '@nestjs/typeorm';
 import fc from 'fast-check';
-import type { Repository } from 'typeorm';
+import { AfterLoad, Entity, type Repository } from 'typeorm';
 import { Idempotency, IdempotencyKey } from '#idempotency';
 import { INT64_MAX, INT64_MIN } from '#json';
 import { Keyset } from '#entities';
@@ -11,23 +11,29 @@ import { PetsRepository } from '../../src/pets/pets.repository.js';
 import { createTestApp, type TestApp } from '../support/app.js';
 
 /*
- * The fast path batching changes only the speed: on one database, a repository returns the same for every call with it
- * and without.
+ * Sharing statements changes only the speed: on one database, a repository returns the same for every call as one whose entity
+ * has a listener, so that TypeORM runs a statement for each request.
  */
+
+@Entity('pet')
+class HeardPet extends PetEntity {
+  @AfterLoad()
+  hear(): void {}
+}
 
 let app: TestApp;
 let plain: PetsRepository;
 let shared: PetsRepository;
 beforeAll(async () => {
-  app = await createTestApp();
-  const pets = app.nest.get<Repository<PetEntity>>(getRepositoryToken(PetEntity));
-  const repositoryWith = (mayBatch: boolean): PetsRepository =>
-    Object.assign(new PetsRepository(pets), {
-      database: Object.create(app.nest.get(Database), { mayBatch: { value: mayBatch } }) as Database,
+  app = await createTestApp({ features: [TypeOrmModule.forFeature([HeardPet])] });
+  const repositoryOf = (entity: typeof PetEntity): PetsRepository =>
+    Object.assign(new PetsRepository(app.nest.get<Repository<PetEntity>>(getRepositoryToken(entity))), {
+      database: app.nest.get(Database),
       idempotency: app.nest.get(Idempotency),
     });
-  plain = repositoryWith(false);
-  shared = repositoryWith(true);
+  plain = repositoryOf(HeardPet);
+  shared = repositoryOf(PetEntity);
+  expect(plain.reasonNotToShare).toMatch(/its method hear is a listener/);
 });
 afterAll(() => app.close());
 

@@ -1,35 +1,14 @@
-import { Controller, Get, Injectable, Module, Query } from '@nestjs/common';
-import { InjectRepository, TypeOrmModule } from '@nestjs/typeorm';
+import { getRepositoryToken, TypeOrmModule } from '@nestjs/typeorm';
 import pg from 'pg';
-import {
-  AfterLoad,
-  Column,
-  DataSource,
-  Entity,
-  Index,
-  PrimaryGeneratedColumn,
-  type QueryRunner,
-  Repository,
-} from 'typeorm';
-import {
-  CursorParameter,
-  DEFAULT_PAGE_SIZE,
-  Keyset,
-  LimitParameter,
-  type OrderBy,
-  type Page,
-  Paged,
-  SharedRepository,
-} from '#entities';
-import { OpaqueParameter } from '#input';
-import { int64Of } from '#json';
-import { Public } from '#operations';
+import { AfterLoad, Column, DataSource, Entity, Index, PrimaryGeneratedColumn, type Repository } from 'typeorm';
+import { Keyset, type OrderBy, type Page, SharedRepository } from '#entities';
+import { INVALID_CURSOR } from '#errors';
 import { Database } from '#postgres';
 import { EntityStatements } from '../../libs/entities/src/entity-statements.js';
 import { createTestApp, type TestApp } from '../support/app.js';
 import { createTestDatabase, type TestDatabase } from '../support/database.js';
-import type { HttpAnswer } from '../support/http-client.js';
 import { setDefaults } from '../support/hostile-settings.js';
+import { planOf } from '../support/plan.js';
 
 /* Lists of a feature that are sorted by several columns, in shared statements and by TypeORM, against the order of PostgreSQL. */
 
@@ -100,6 +79,7 @@ const ORDERS = {
   code: { code: 'DESC', id: 'DESC' },
 } as const satisfies Record<string, OrderBy<keyof Toy>>;
 type OrderName = keyof typeof ORDERS;
+const orders = Object.keys(ORDERS) as OrderName[];
 
 /** Cursors of the last release, behind the 60th row of a list, and behind the fourth with the mood sly. */
 const RELEASED: Partial<Record<OrderName, readonly [cursor: string, sly: string]>> = {
@@ -120,58 +100,6 @@ const RELEASED: Partial<Record<OrderName, readonly [cursor: string, sly: string]
   ],
 };
 
-class Item {
-  id: bigint;
-}
-
-@Injectable()
-class Lists {
-  readonly byOrder: Readonly<Record<string, SharedRepository<Toy, Item>>>;
-
-  constructor(
-    @InjectRepository(Toy) toys: Repository<Toy>,
-    @InjectRepository(HeardToy) heard: Repository<Toy>,
-    database: Database,
-  ) {
-    const toItem = ({ id }: Toy): Item => Object.assign(new Item(), { id: int64Of(id) });
-    const lists = Object.entries<OrderBy<keyof Toy>>(ORDERS).flatMap(([name, order]) => [
-      [name, new SharedRepository(toys, toItem, order)],
-      [`${name} heard`, new SharedRepository(heard, toItem, order)],
-    ]);
-    this.byOrder = Object.fromEntries(lists) as Lists['byOrder'];
-    for (const list of Object.values(this.byOrder)) Object.assign(list, { database });
-  }
-}
-
-class ListQuery {
-  @LimitParameter('Maximum number.')
-  limit = DEFAULT_PAGE_SIZE;
-
-  @OpaqueParameter({ description: 'The list.' })
-  order: string;
-
-  @OpaqueParameter({ description: 'The mood.', required: false })
-  mood?: string;
-
-  @CursorParameter('Start of the page.')
-  cursor?: string;
-}
-
-@Public()
-@Controller('test-toys')
-class TestToysController {
-  constructor(private readonly lists: Lists) {}
-
-  @Get()
-  @Paged(Object, 'A page of toys.')
-  listToys(@Query() query: ListQuery): Promise<Page<Item>> {
-    return (this.lists.byOrder[query.order] as SharedRepository<Toy, Item>).page(query, { mood: query.mood });
-  }
-}
-
-@Module({ imports: [TypeOrmModule.forFeature([Toy, HeardToy])], controllers: [TestToysController], providers: [Lists] })
-class ToysModule {}
-
 /** Parsers that a module may set, for types whose values would be wrong with them. */
 const { types } = pg;
 const { BOOL, DATE, INT4, NUMERIC, TIMESTAMP, TIMESTAMPTZ, UUID } = types.builtins;
@@ -181,7 +109,10 @@ const parsers = [BOOL, DATE, INT4, NUMERIC, TIMESTAMP, TIMESTAMPTZ, UUID].map(
 
 let database: TestDatabase;
 let app: TestApp;
-let hasIcu: boolean;
+/** Each list twice: by shared statements, and by TypeORM. */
+let lists: Readonly<
+  Record<OrderName, readonly [shared: SharedRepository<Toy, Toy>, heard: SharedRepository<Toy, Toy>]>
+>;
 beforeAll(async () => {
   for (const [type] of parsers) types.setTypeParser(type, () => 'changed');
   database = await createTestDatabase();
@@ -191,8 +122,8 @@ beforeAll(async () => {
     intervalstyle: 'sql_standard',
     extra_float_digits: '-15',
   });
-  app = await createTestApp({ database, features: [ToysModule] });
-  hasIcu = (await app.sql(`SELECT 1 FROM pg_collation WHERE collname = 'de-x-icu'`)).length > 0;
+  app = await createTestApp({ database, features: [TypeOrmModule.forFeature([Toy, HeardToy])] });
+  const hasIcu = (await app.sql(`SELECT 1 FROM pg_collation WHERE collname = 'de-x-icu'`)).length > 0;
   if (hasIcu) {
     await app.sql(`CREATE COLLATION test_nocase (provider = icu, locale = 'und-u-ks-level2', deterministic = false)`);
   }
@@ -249,6 +180,15 @@ beforeAll(async () => {
       FROM generate_series(1, 130) AS n, (SELECT $1::text[] AS names, $2::timestamptz[] AS times, $3::numeric[] AS prices) AS given`,
     [names, times, prices],
   );
+  const listOf = (entity: typeof Toy, order: OrderBy<keyof Toy>): SharedRepository<Toy, Toy> => {
+    const toys = app.nest.get<Repository<Toy>>(getRepositoryToken(entity));
+    return Object.assign(new SharedRepository<Toy, Toy>(toys, (toy) => toy, order), {
+      database: app.nest.get(Database),
+    });
+  };
+  const all = orders.map((order) => [order, [Toy, HeardToy].map((entity) => listOf(entity, ORDERS[order]))]);
+  lists = Object.fromEntries(all) as typeof lists;
+  expect(lists.name.map((list) => list.reasonNotToShare !== undefined)).toEqual([false, true]);
 }, 60_000);
 afterAll(async () => {
   for (const [type, parser] of parsers) types.setTypeParser(type, parser);
@@ -277,98 +217,87 @@ async function sortedIds(order: OrderName, where = 'true'): Promise<number[]> {
   return rows.map(([id]) => Number(id));
 }
 
-const idsOf = ({ json }: HttpAnswer): number[] => (json as unknown as { id: number }[]).map(({ id }) => id);
-const nextOf = ({ headers }: HttpAnswer): string | undefined =>
-  /^<http:\/\/localhost:3000([^>]+)>; rel="next"$/.exec(String(headers['link']))?.[1];
-
 /** The ids of all pages. `between` runs behind each page. */
-async function walk(query: string, between?: (ids: readonly number[]) => Promise<void>): Promise<number[]> {
+async function walk(
+  list: SharedRepository<Toy, Toy>,
+  limit: number,
+  filters: { mood?: string } = {},
+  between?: (ids: readonly number[]) => Promise<void>,
+): Promise<number[]> {
   const found: number[] = [];
-  for (let path: string | undefined = `/v1/test-toys?${query}`; path !== undefined;) {
-    const answer = await app.client.get(path);
-    expect([answer.status, answer.text]).toEqual([200, expect.any(String)]);
-    found.push(...idsOf(answer));
+  for (let next: Page<Toy> | undefined; next === undefined || next.nextCursor !== undefined;) {
+    next = await list.page({ limit, cursor: next?.nextCursor }, filters);
+    found.push(...next.items.map(({ id }) => Number(id)));
     await between?.(found);
-    path = nextOf(answer);
   }
   return found;
 }
 
-const orders = Object.keys(ORDERS) as OrderName[];
-
 test.each(orders)('%s: pages of any size have all rows once, in the order of PostgreSQL', async (order) => {
+  const [shared, heard] = lists[order];
   const expected = await sortedIds(order);
   expect(expected).toHaveLength(130);
   // Simultaneous walks share statements.
-  const walks = ['limit=1', 'limit=7', 'limit=30', 'limit=100', 'limit=7'];
-  const shared = await Promise.all(walks.map((limit) => walk(`order=${order}&${limit}`)));
-  for (const found of shared) expect(found).toEqual(expected);
-  expect(await walk(`order=${order}%20heard&limit=11`)).toEqual(expected);
+  const walks = await Promise.all([1, 7, 30, 100, 7].map((limit) => walk(shared, limit)));
+  for (const found of [...walks, await walk(heard, 11)]) expect(found).toEqual(expected);
   const calm = await sortedIds(order, `mood = 'calm'`);
-  for (const way of ['', '%20heard']) expect(await walk(`order=${order}${way}&mood=calm&limit=5`)).toEqual(calm);
+  for (const list of lists[order]) expect(await walk(list, 5, { mood: 'calm' })).toEqual(calm);
 });
 
 test.each(orders.filter((order) => RELEASED[order]))('%s: the cursors of the last release stay', async (order) => {
   const [cursor, sly] = RELEASED[order] as readonly [string, string];
-  for (const way of ['', '%20heard']) {
-    const list = `/v1/test-toys?order=${order}${way}`;
-    for (const [query, expected] of [
-      ['limit=60', cursor],
-      ['limit=4&mood=sly', sly],
-    ] as const) {
-      const next = nextOf(await app.client.get(`${list}&${query}`)) as string;
-      expect([order, way, query, next.split('cursor=')[1]]).toEqual([order, way, query, expected]);
-    }
-    const { json } = await app.client.get(`${list}&limit=1&cursor=${cursor}`);
-    expect(json).toEqual([{ id: (await sortedIds(order))[60] }]);
+  const expected = (await sortedIds(order))[60];
+  for (const list of lists[order]) {
+    expect((await list.page({ limit: 60 })).nextCursor).toBe(cursor);
+    expect((await list.page({ limit: 4 }, { mood: 'sly' })).nextCursor).toBe(sly);
+    expect((await list.page({ limit: 1, cursor })).items.map(({ id }) => Number(id))).toEqual([expected]);
   }
 });
 
 test('fifty walks at the same time', async () => {
-  const expected = Object.fromEntries(
-    await Promise.all(orders.map(async (order) => [order, await sortedIds(order)] as const)),
+  const expected = await Promise.all(orders.map((order) => sortedIds(order)));
+  const found = await Promise.all(
+    Array.from({ length: 50 }, (_, index) =>
+      walk(lists[orders[index % orders.length] as OrderName][0], 3 + (index % 20)),
+    ),
   );
-  const used = Array.from({ length: 50 }, (_, index) => orders[index % orders.length] as OrderName);
-  const found = await Promise.all(used.map((order, index) => walk(`order=${order}&limit=${3 + (index % 20)}`)));
-  found.forEach((ids, index) => expect([used[index], ids]).toEqual([used[index], expected[used[index] as OrderName]]));
+  found.forEach((ids, index) => expect([index, ids]).toEqual([index, expected[index % orders.length]]));
 });
 
-test.each(['name', 'made', 'title heard'])(
-  '%s: rows that are added or deleted during a walk neither hide nor repeat others',
-  async (order) => {
-    const [name] = order.split(' ') as [OrderName];
-    const before = await sortedIds(name);
-    const added: number[] = [];
-    const found = await walk(`order=${encodeURIComponent(order)}&limit=9`, async (ids) => {
-      // The last row of the page goes, so the next page begins after a row that is no more; an equal one comes, and one at the start.
-      const last = ids.at(-1) as number;
-      const copied = await app.sql(
-        `INSERT INTO test_toy (name, title, german, made_at, local_at, on_day, price, size, code, is_new, mood)
-          SELECT name, title, german, made_at, local_at, on_day, price, size, code, is_new, mood
-          FROM test_toy WHERE id IN ($1, $2) RETURNING id::text`,
-        [last, before[0]],
-      );
-      added.push(...copied.map(([id]) => Number(id)));
-      if (before.length > 60) await app.sql('DELETE FROM test_toy WHERE id = $1 AND id % 2 = 0', [last]);
-    });
-    expect(found.filter((id) => !added.includes(id))).toEqual(before);
-    expect(new Set(found).size).toBe(found.length);
-    await app.sql('DELETE FROM test_toy WHERE id = ANY ($1)', [added]);
-  },
-);
+test.each([
+  ['name', 0],
+  ['made', 0],
+  ['title', 1],
+] as const)('%s: rows that are added or deleted during a walk neither hide nor repeat others', async (order, way) => {
+  const before = await sortedIds(order);
+  const added: number[] = [];
+  const found = await walk(lists[order][way], 9, {}, async (ids) => {
+    // The last row of the page goes, so the next page begins after a row that is no more; an equal one comes, and one at the start.
+    const last = ids.at(-1) as number;
+    const copied = await app.sql(
+      `INSERT INTO test_toy (name, title, german, made_at, local_at, on_day, price, size, code, is_new, mood)
+        SELECT name, title, german, made_at, local_at, on_day, price, size, code, is_new, mood
+        FROM test_toy WHERE id IN ($1, $2) RETURNING id::text`,
+      [last, before[0]],
+    );
+    added.push(...copied.map(([id]) => Number(id)));
+    if (before.length > 60) await app.sql('DELETE FROM test_toy WHERE id = $1 AND id % 2 = 0', [last]);
+  });
+  expect(found.filter((id) => !added.includes(id))).toEqual(before);
+  expect(new Set(found).size).toBe(found.length);
+  await app.sql('DELETE FROM test_toy WHERE id = ANY ($1)', [added]);
+});
 
 test('400 invalid_cursor: a cursor of another list, order or filter, and one that nobody made', async () => {
-  const cursorOf = (answer: HttpAnswer): string => /[?&]cursor=([^&>]+)/.exec(nextOf(answer) ?? '')?.[1] ?? '';
-  const read = (order: string, cursor: string, rest = ''): Promise<HttpAnswer> =>
-    app.client.get(`/v1/test-toys?order=${order}&limit=2&cursor=${cursor}${rest}`);
-  const byName = cursorOf(await app.client.get('/v1/test-toys?order=name&limit=2'));
-  expect((await read('name', byName)).status).toBe(200);
+  const [byName, newest] = (await Promise.all(
+    (['name', 'newest'] as const).map(async (order) => String((await lists[order][0].page({ limit: 2 })).nextCursor)),
+  )) as [string, string];
   const last = { name: 'Ball', id: '7' };
-  const refused: [order: string, cursor: string, rest?: string][] = [
+  const refused: [order: OrderName, cursor: string, filters?: { mood: string }][] = [
     ['nameDown', byName],
     ['newest', byName],
-    ['name', cursorOf(await app.client.get('/v1/test-toys?order=newest&limit=2'))],
-    ['name', byName, '&mood=calm'],
+    ['name', newest],
+    ['name', byName, { mood: 'calm' }],
     ['name', `${byName}A`],
     ['name', byName.slice(1)],
     ['name', new Keyset({ name: 'ASC', id: 'ASC' }, 'test_other').encode(last, {})],
@@ -393,20 +322,19 @@ test('400 invalid_cursor: a cursor of another list, order or filter, and one tha
       { isNew: 'true', mood: 'none', size: '1', price: '1', id: '1' },
     ],
   };
-  for (const [order, rows] of Object.entries(forged)) {
-    const keyset = keysetOf(order as OrderName);
-    for (const row of rows) refused.push([order, keyset.encode(row as Record<string, string>, {})]);
+  for (const [order, rows] of Object.entries(forged) as [OrderName, Record<string, string>[]][]) {
+    for (const row of rows) refused.push([order, keysetOf(order).encode(row, {})]);
   }
-  for (const [order, cursor, rest] of refused) {
-    for (const way of ['', '%20heard']) {
-      const { status, json } = await read(`${order}${way}`, cursor, rest);
-      expect([order, cursor, status, json.code]).toEqual([order, cursor, 400, 'invalid_cursor']);
+  for (const [order, cursor, filters] of refused) {
+    for (const list of lists[order]) {
+      const error = await list.page({ limit: 2, cursor }, filters).catch((thrown: unknown) => thrown);
+      expect([order, cursor, error]).toMatchObject([order, cursor, { definition: INVALID_CURSOR }]);
     }
   }
   // All others that are well formed are only places in the list.
   for (const madeAt of ['Infinity', '-Infinity', '9224318015999.999999', '-210866803200', '-0.5', '0']) {
     const cursor = keysetOf('made').encode({ madeAt, id: '1' }, {});
-    for (const way of ['', '%20heard']) expect((await read(`made${way}`, cursor)).status).toBe(200);
+    for (const list of lists.made) await list.page({ limit: 2, cursor });
   }
 });
 
@@ -439,10 +367,15 @@ test('each page reads only its rows, by the index of the order', async () => {
         [one(21).text, values],
         [many.text, all],
       ] as const) {
-        for (const mode of ['custom', 'generic']) {
-          const { read, types } = await planOf(session, mode, text, given);
+        for (const mode of ['custom', 'generic'] as const) {
+          const nodes = await planOf(session, mode, text, given, true);
+          const scans = nodes.filter((node) => /Index|Seq Scan/.test(node['Node Type']));
+          const read = scans.map(
+            (scan) => (scan['Actual Rows'] + (scan['Rows Removed by Filter'] ?? 0)) * scan['Actual Loops'],
+          );
           const name = [order, start, filters, mode, text === many.text];
-          expect([...name, types.filter((type) => /Seq Scan/.test(type)), read < 200]).toEqual([...name, [], true]);
+          expect([...name, nodes.some((node) => node['Node Type'] === 'Seq Scan')]).toEqual([...name, false]);
+          expect([...name, read.reduce((sum, rows) => sum + rows) < 200]).toEqual([...name, true]);
         }
       }
     }
@@ -451,42 +384,3 @@ test('each page reads only its rows, by the index of the order', async () => {
     await app.sql('DELETE FROM test_toy WHERE id > 1000');
   }
 });
-
-interface PlanNode {
-  'Node Type': string;
-  'Actual Rows': number;
-  'Actual Loops': number;
-  'Rows Removed by Filter'?: number;
-  Plans?: PlanNode[];
-}
-
-/** The nodes of a statement's plan, and the rows that its scans of indices read. */
-async function planOf(
-  session: QueryRunner,
-  mode: string,
-  text: string,
-  values: readonly string[],
-): Promise<{ types: string[]; read: number }> {
-  await session.query(`SET plan_cache_mode = force_${mode}_plan`);
-  await session.query(`PREPARE explained AS ${text}`);
-  try {
-    const list = values.map((value) => pg.escapeLiteral(value)).join();
-    const [row] = (await session.query(
-      `EXPLAIN (ANALYZE, FORMAT JSON) EXECUTE explained${list === '' ? '' : `(${list})`}`,
-    )) as [{ 'QUERY PLAN': [{ Plan: PlanNode }] }];
-    const types: string[] = [];
-    let read = 0;
-    for (const waiting = [row['QUERY PLAN'][0].Plan]; waiting.length > 0;) {
-      const node = waiting.shift() as PlanNode;
-      types.push(node['Node Type']);
-      if (node['Node Type'].includes('Index')) {
-        read += (node['Actual Rows'] + (node['Rows Removed by Filter'] ?? 0)) * node['Actual Loops'];
-      }
-      waiting.push(...(node.Plans ?? []));
-    }
-    return { types, read };
-  } finally {
-    await session.query('DEALLOCATE explained');
-    await session.query('RESET plan_cache_mode');
-  }
-}

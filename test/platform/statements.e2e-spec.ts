@@ -9,6 +9,7 @@ import {
   type TestDatabase,
 } from '../support/database.js';
 import { type PetStatement, petStatements } from '../support/pet-statements.js';
+import { type PlanNode, planOf } from '../support/plan.js';
 
 /** Number of pets. The few pending ones have the last ids, so a list without the right index would read all others. */
 const COUNT = 200_000;
@@ -18,14 +19,6 @@ const IDEMPOTENCY_KEYS = 100_000;
 
 /** PostgreSQL compiles a plan (JIT) whose estimated cost is above its setting jit_above_cost, 100,000 by default. */
 const JIT_ABOVE_COST = 100_000;
-
-interface PlanNode {
-  'Node Type': string;
-  'Total Cost': number;
-  'Index Name'?: string;
-  Filter?: string;
-  Plans?: PlanNode[];
-}
 
 let database: TestDatabase;
 let app: TestApp;
@@ -70,29 +63,6 @@ afterAll(async () => {
   await app.close();
   await database.drop();
 });
-
-const literal = (value: string | number): string => (typeof value === 'number' ? String(value) : `'${value}'`);
-
-/** The nodes of a statement's plan. PostgreSQL plans with the values (`custom`) or without them (`generic`). */
-async function planOf(mode: 'custom' | 'generic', text: string, values: (string | number)[]): Promise<PlanNode[]> {
-  await session.query(`SET plan_cache_mode = force_${mode}_plan`);
-  await session.query(`PREPARE explained AS ${text}`);
-  try {
-    const list = values.length === 0 ? '' : `(${values.map(literal).join()})`;
-    const query = `EXPLAIN (FORMAT JSON) EXECUTE explained${list}`;
-    const [row] = (await session.query(query)) as [{ 'QUERY PLAN': [{ Plan: PlanNode }] }];
-    const nodes: PlanNode[] = [];
-    for (const waiting = [row['QUERY PLAN'][0].Plan]; waiting.length > 0;) {
-      const node = waiting.shift() as PlanNode;
-      nodes.push(node);
-      waiting.push(...(node.Plans ?? []));
-    }
-    return nodes;
-  } finally {
-    await session.query('DEALLOCATE explained');
-    await session.query('RESET plan_cache_mode');
-  }
-}
 
 /** Expects a plan that reads only the rows it returns: no sequential scan, no sort, no row removed by a filter. */
 function expectDirect(nodes: PlanNode[], index: string | undefined): void {
@@ -141,7 +111,7 @@ describe.each(['custom', 'generic'] as const)('EXPLAIN with a %s plan', (mode) =
     async (name, { index, values }) => {
       const { text } = petStatements(app.nest)[name as PetStatement];
       for (const row of values) {
-        const nodes = await planOf(mode, text, row);
+        const nodes = await planOf(session, mode, text, row);
         // Only the pets to insert are sorted and joined, not the table.
         const isOfInputs = ({ 'Node Type': type }: PlanNode): boolean =>
           name.startsWith('INSERT_') && /^(Sort|Hash|Hash Join|Merge Join)$/.test(type);
@@ -157,14 +127,14 @@ describe.each(['custom', 'generic'] as const)('EXPLAIN with a %s plan', (mode) =
     ['FIND', [['{1,1,1}', '{"key 5",none,"key 6"}']], 'pk_idempotency_key'],
     ['STORE', [[1, 'none', `\\x${'00'.repeat(32)}`, '1']], undefined],
   ] as const)('idempotency keys: %s reads no more than it needs', async (name, values, index) => {
-    const nodes = await planOf(mode, IDEMPOTENCY_STATEMENTS[name].text, [...(values[0] as readonly string[])]);
+    const nodes = await planOf(session, mode, IDEMPOTENCY_STATEMENTS[name].text, [...(values[0] as readonly string[])]);
     const types = nodes.map((node) => node['Node Type']);
     expect(types).not.toContain('Seq Scan');
     expect(nodes.flatMap((node) => node['Index Name'] ?? [])).toEqual(index === undefined ? [] : [index]);
   });
 
   test('expired idempotency keys are found by their age, and no other rows are read', async () => {
-    const nodes = await planOf(mode, IDEMPOTENCY_STATEMENTS.REMOVE_EXPIRED.text, []);
+    const nodes = await planOf(session, mode, IDEMPOTENCY_STATEMENTS.REMOVE_EXPIRED.text, []);
     const types = nodes.map((node) => node['Node Type']);
     expect(types).not.toContain('Seq Scan');
     const indexes = new Set(nodes.flatMap((node) => node['Index Name'] ?? []));
@@ -174,7 +144,7 @@ describe.each(['custom', 'generic'] as const)('EXPLAIN with a %s plan', (mode) =
   test('API keys are found by the index of their hash, and their clients by theirs; no usage is read', async () => {
     const query = `SELECT statement FROM pg_prepared_statements WHERE name = 'api_key_find_by_hashes'`;
     const [prepared] = (await session.query(query)) as { statement: string }[];
-    const nodes = await planOf(mode, prepared?.statement ?? '', [`{"\\\\x${'00'.repeat(32)}"}`]);
+    const nodes = await planOf(session, mode, prepared?.statement ?? '', [`{"\\\\x${'00'.repeat(32)}"}`]);
     const types = nodes.map((node) => node['Node Type']);
     expect(types).not.toContain('Seq Scan');
     expect(nodes.flatMap((node) => node['Index Name'] ?? []).sort()).toEqual([
@@ -211,7 +181,7 @@ describeOnPostgresql('with a billion rows in every table, no plan is expensive e
   test.each(['custom', 'generic'] as const)('%s plans', async (mode) => {
     const costs: Record<string, number> = {};
     const explain = async (name: string, text: string, values: (string | number)[]): Promise<void> => {
-      const [root] = await planOf(mode, text, values);
+      const [root] = await planOf(session, mode, text, values);
       costs[name] = root?.['Total Cost'] ?? Infinity;
     };
     for (const [name, { text }] of Object.entries(petStatements(app.nest))) {
