@@ -1,6 +1,7 @@
 import { StartupError } from '#runtime';
 import type { Part } from '#service';
 import { optional } from '#settings';
+import type * as Tracing from './tracing.js';
 
 /** Optional peer dependencies in package.json: a service that does not trace does without. */
 const INSTALL =
@@ -25,7 +26,7 @@ export const tracing = {
     otlpEndpoint === undefined ? undefined : (await sdk()).startSdk(product.name),
 } satisfies Part<typeof TRACING_SETTINGS>;
 
-async function sdk(): Promise<typeof import('./tracing.js')> {
+async function sdk(): Promise<typeof Tracing> {
   try {
     return await import('./tracing.js');
   } catch (error) {
