@@ -1,7 +1,6 @@
 import { StartupError } from '#runtime';
 import type { Part } from '#service';
 import { optional } from '#settings';
-import type * as Tracing from './tracing.js';
 
 /** Optional peer dependencies in package.json: a service that does not trace does without. */
 const INSTALL =
@@ -22,15 +21,14 @@ const TRACING_SETTINGS = {
 export const tracing = {
   settings: () => Promise.resolve(TRACING_SETTINGS),
   settingsAfter: 'REQUEST_IN_LOG',
-  start: async ({ otlpEndpoint, product }) =>
-    otlpEndpoint === undefined ? undefined : (await sdk()).startSdk(product.name),
+  start: async ({ otlpEndpoint, product }) => {
+    if (otlpEndpoint === undefined) return undefined;
+    const { startSdk } = await import('./tracing.js').catch(refuse);
+    return startSdk(product.name);
+  },
 } satisfies Part<typeof TRACING_SETTINGS>;
 
-async function sdk(): Promise<typeof Tracing> {
-  try {
-    return await import('./tracing.js');
-  } catch (error) {
-    if ((error as NodeJS.ErrnoException).code !== 'ERR_MODULE_NOT_FOUND') throw error;
-    throw new StartupError(`OTEL_EXPORTER_OTLP_ENDPOINT needs packages that ${INSTALL} installs.`);
-  }
+function refuse(error: NodeJS.ErrnoException): never {
+  if (error.code !== 'ERR_MODULE_NOT_FOUND') throw error;
+  throw new StartupError(`OTEL_EXPORTER_OTLP_ENDPOINT needs packages that ${INSTALL} installs.`);
 }
