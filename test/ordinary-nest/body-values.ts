@@ -5,6 +5,7 @@ import {
   type CanActivate,
   Catch,
   Controller,
+  createParamDecorator,
   type ExceptionFilter,
   type ExecutionContext,
   HttpCode,
@@ -251,6 +252,11 @@ interface Thing {
   readonly name: string;
 }
 
+/** A parameter decorator of a module that returns `request.body`. */
+const SentBody = createParamDecorator(
+  (_: undefined, execution: ExecutionContext) => execution.switchToHttp().getRequest<Request>().body as unknown,
+);
+
 class PasswordGuard implements CanActivate {
   canActivate(execution: ExecutionContext): boolean {
     const http = execution.switchToHttp();
@@ -423,8 +429,8 @@ class TestValuesController {
   @UseGuards(PasswordGuard)
   @UseInterceptors(AuditInterceptor)
   @UseFilters(AuditFilter)
-  addSeen(@Body() named: Named): unknown {
-    return described(named);
+  addSeen(@Body() named: Named, @SentBody() body: unknown): unknown {
+    return [named, body].map(described);
   }
 
   @Post('seen-declared')
@@ -726,9 +732,16 @@ export const BODY_VALUES: readonly Row[] = [
   ...['{}', '{"line":null}', '{"line":{}}'].map((body) =>
     refused('line', body, 'line.quantity must be an integer number'),
   ),
-  ...['{}', '{"declared":null}', '{"declared":{}}'].map((body) =>
+  ...['{}', '[]', '{"declared":null}', '{"declared":{}}'].map((body) =>
     refused('declared-member', body, 'declared.title is required; declared.id is required'),
   ),
+  refused('declared-member', '{"declared":{"title":"","id":1}}', `declared.${TITLE}`),
+  refused('declared-member', '{"declared":7}', 'declared must be a JSON object'),
+  refused('declared-member', '"7"', 'the body must be a JSON object or array'),
+  dropping('declared-member', '{"declared":{"title":"x","id":5,"name":"x"}}', 'Declared', [
+    ['title', 'string x'],
+    ['id', 'bigint 5'],
+  ]),
   ...['{}', '{"untyped":null}', '{"untyped":{"a":[1.0]}}'].map((body) => sent('untyped-member', body)),
   sent('untyped-member', '{"untyped":5}', { meant: refusal('types of bodies', 'untyped must be a JSON object') }),
 

@@ -7,28 +7,17 @@ import {
   Module,
   type NestInterceptor,
   Post,
-  Req,
   UseInterceptors,
 } from '@nestjs/common';
 import { PartialType, PickType } from '@nestjs/swagger';
 import { Expose, plainToInstance, Transform, Type } from 'class-transformer';
-import {
-  IsDate,
-  IsInt,
-  IsNumber,
-  IsObject,
-  IsOptional,
-  IsPositive,
-  IsString,
-  Min,
-  ValidateNested,
-} from 'class-validator';
+import { IsDate, IsInt, IsObject, IsOptional, IsString, Min, ValidateNested } from 'class-validator';
 import type { Request } from 'express';
 import { BodyLimits, Int64Property, IntegerProperty } from '#input';
 import { Public } from '#operations';
 import { createTestApp, type TestApp } from '../support/app.js';
 
-/* Bodies are what JSON.parse gives, for every handler; members that a decorator declares as integers are exact. */
+/* Members that a decorator declares as integers are exact. `ordinary-nest/body-values` compares all others with stock Nest. */
 
 const LARGEST = '9223372036854775807';
 const described = { description: 'A number.' };
@@ -91,18 +80,6 @@ class Order {
   count?: number;
 
   @IsOptional()
-  @IsNumber()
-  size?: number;
-
-  @IsOptional()
-  @IsPositive()
-  weightKg?: number;
-
-  @IsOptional()
-  @Transform(({ value }: { value: number }) => value * 2)
-  twice?: number;
-
-  @IsOptional()
   @IsDate()
   @Type(() => Date)
   at?: Date;
@@ -133,14 +110,6 @@ function plain(value: unknown): unknown {
   return Object.fromEntries(Object.entries(value).map(([name, member]) => [name, plain(member)]));
 }
 
-class LoggingInterceptor implements NestInterceptor {
-  intercept(execution: ExecutionContext, next: CallHandler): ReturnType<CallHandler['handle']> {
-    logged.push(JSON.stringify(execution.switchToHttp().getRequest<Request>().body));
-    return next.handle();
-  }
-}
-const logged: string[] = [];
-
 /** Changes the body itself, as the query says. */
 class ChangingInterceptor implements NestInterceptor {
   intercept(execution: ExecutionContext, next: CallHandler): ReturnType<CallHandler['handle']> {
@@ -162,7 +131,6 @@ class TestBodiesController {
 
   @Post('changes')
   @HttpCode(200)
-  @UseInterceptors(LoggingInterceptor)
   changeOrder(@Body() change: OrderChange): unknown {
     return plain(change);
   }
@@ -195,21 +163,8 @@ class TestBodiesController {
 
   @Post('any')
   @HttpCode(200)
-  addAny(@Body() body: { hasOwnProperty(name: string): boolean }): unknown {
-    return {
-      // eslint-disable-next-line no-prototype-builtins -- modules call it
-      has: body.hasOwnProperty('a'),
-      text: Object.prototype.toString.call(body),
-      isObject: body instanceof Object,
-      json: JSON.stringify(body),
-      polluted: ({} as { polluted?: unknown }).polluted ?? null,
-    };
-  }
-
-  @Post('request')
-  @HttpCode(200)
-  readRequest(@Req() { body }: Request): unknown {
-    return JSON.stringify(body);
+  addAny(@Body() body: unknown): unknown {
+    return { length: JSON.stringify(body).length };
   }
 
   @Post('bulk')
@@ -236,16 +191,6 @@ async function post(path: string, body: string): Promise<string> {
 }
 
 describe('class-transformer sees ordinary objects', () => {
-  const CARD = '{"type":"card","number":1,"cvc":-5}';
-
-  test.each([
-    ['an object', `{"payment":${CARD}}`, 'payment.cvc'],
-    ['an array', `{"payments":[${CARD}]}`, 'payments.0.cvc'],
-    ['a nested object', `{"lines":[{"productId":1,"payment":${CARD}}]}`, 'lines.0.payment.cvc'],
-  ])('rules of a discriminated class run: %s', async (_, body, name) => {
-    expect(await post('orders', body)).toContain(`400 ${name} must not be less than 100`);
-  });
-
   test('members of a discriminated class stay, and its int64 is exact', async () => {
     const card = `{"type":"card","number":1,"cvc":123,"account":${LARGEST}}`;
     expect(await post('orders', `{"payment":${card},"payments":[${card}]}`)).toBe(
@@ -253,21 +198,9 @@ describe('class-transformer sees ordinary objects', () => {
     );
   });
 
-  test.each([
-    ['@IsNumber with 1e16', '{"size":1e16}', '{"size":10000000000000000,"isCard":false}'],
-    ['1e40 behind @IsPositive', '{"weightKg":1e40}', '{"weightKg":1e+40,"isCard":false}'],
-    ['@Transform that calculates', '{"twice":9007199254740993}', '{"twice":18014398509481984,"isCard":false}'],
-    ['@Type(() => Date)', '{"at":1e12}', '{"at":"2001-09-09T01:46:40.000Z","isCard":false}'],
-    ['a large @Type(() => Date)', '{"at":8640000000000000}', '{"at":"+275760-09-13T00:00:00.000Z","isCard":false}'],
-    ['a Record', '{"meta":{"a":9007199254740993,"b":1e400}}', '400 meta.b must be a number that a double can hold'],
-    ['a double in a Record', '{"meta":{"a":1e30}}', '{"meta":{"a":1e+30},"isCard":false}'],
-  ])('%s', async (_, body, expected) => {
-    expect(await post('orders', body)).toBe(expected);
-  });
-
-  test('400: a time that no Date can hold, a number that no double can hold', async () => {
-    expect(await post('orders', '{"at":9007199254740993}')).toBe('400 at must be a Date instance');
-    expect(await post('orders', '{"weightKg":1e400}')).toBe('400 weightKg must be a number that a double can hold');
+  test('the largest time that a Date has, and none beyond it', async () => {
+    expect(await post('orders', '{"at":8640000000000000}')).toBe('{"at":"+275760-09-13T00:00:00.000Z","isCard":false}');
+    expect(await post('orders', '{"at":8640000000000001}')).toBe('400 at must be a Date instance');
   });
 });
 
@@ -346,19 +279,7 @@ describe('declared int64', () => {
   });
 });
 
-describe('request.body is what JSON.parse gives', () => {
-  test('methods of Object, and members named like them', async () => {
-    const body = '{"a":9007199254740993,"__proto__":{"polluted":1},"constructor":1}';
-    expect(JSON.parse(await post('any', body))).toEqual({
-      has: true,
-      text: '[object Object]',
-      isObject: true,
-      json: JSON.stringify(JSON.parse(body)),
-      polluted: null,
-    });
-    expect(await post('request', body)).toBe(JSON.stringify(JSON.parse(body)));
-  });
-
+describe('members named like those of Object', () => {
   test('__proto__ reaches no prototype through class-transformer', async () => {
     const answer = await post('orders', '{"meta":{"__proto__":{"polluted":1},"hasOwnProperty":2},"__proto__":{"x":1}}');
     // class-transformer leaves out members that are named like methods.
@@ -369,11 +290,6 @@ describe('request.body is what JSON.parse gives', () => {
       status: 400,
       json: { message: 'name is required' },
     });
-  });
-
-  test('an interceptor writes request.body as JSON', async () => {
-    await post('changes', '{"ids":[9007199254740993]}');
-    expect(logged.at(-1)).toBe('{"ids":[9007199254740992]}');
   });
 });
 
@@ -390,7 +306,7 @@ describe('limits of a body', () => {
     expect(await app.client.post('/v1/test-bodies/any', ones(11_000))).toMatchObject({
       json: { code: 'body_too_complex', status: 400 },
     });
-    expect((await post('any', ones(10_999))).slice(-30)).toContain('"polluted":null');
+    expect(await post('any', ones(10_999))).toBe('{"length":21999}');
   });
 
   test('@BodyLimits raises it for an operation', async () => {
