@@ -57,7 +57,7 @@ const LONG = endToEnd(
     '|platform/(request-body|sharing|sorted-lists|unknown-entity|unshared|upgrading)' +
     '|repository/path|tracing|transfer',
 );
-const LONG_UNIT = '/test/(api/fuzz-bodies|repository/(import-rules|package))\\.spec\\.ts$';
+const LONG_UNIT = '/test/repository/(import-rules|package)\\.spec\\.ts$';
 /** What `npm test` runs on the embedded engine, too. Each start of it costs two seconds of CPU time. */
 const CONTRACT = endToEnd('api/(contract|pets)');
 

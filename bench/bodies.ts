@@ -1,12 +1,13 @@
 import { ApplicationConfig } from '@nestjs/core';
 import { InputPipe } from '#input';
 import { JSON_LIMITS, readJson } from '#json';
-import { NewPet } from '../../src/pets/pet.dto.js';
+import { NewPet } from '../src/pets/pet.dto.js';
 
 /*
  * The cost of a body of the largest size. Whatever a client puts into it, it costs at most three times the time of the most
  * expensive ordinary body of the same size, measured in this process, without a connection. All comparisons are ratios,
- * because other work of the machine slows both sides. `faults/body-flood` holds the bound of memory.
+ * because other work of the machine slows both sides. `faults/body-flood` holds the bound of memory. Prints the dearest bodies;
+ * the exit code is 1 if one costs more.
  */
 const MAX_BODY_BYTES = 65_536;
 /** As a multiple of the cost of the most expensive ordinary body. */
@@ -182,37 +183,22 @@ function costOf(bytes: Buffer, rounds: number): number {
   return time;
 }
 
-describe('the body of createPet', () => {
-  let dearest: number;
-  beforeAll(() => {
-    // Lets V8 compile the measured code first.
-    for (const { bytes } of ATTACKS) costOf(bytes, 1);
-    for (const bytes of Object.values(ORDINARY)) costOf(bytes, 30);
-    dearest = Math.max(...Object.values(ORDINARY).map((bytes) => costOf(bytes, 30)));
-  });
+// Also lets V8 compile the measured code first. Ordinary bodies, and those with as many values as are taken, are not refused.
+for (const bytes of Object.values(ORDINARY)) read(bytes);
+for (const piece of Object.values(DEAR)) read(full('[', piece, ']', ''));
+for (const piece of Object.values(DEAR_MEMBERS)) read(full('{', piece, '}', ''));
+for (const { bytes } of ATTACKS) costOf(bytes, 1);
+for (const bytes of Object.values(ORDINARY)) costOf(bytes, 30);
+const dearest = Math.max(...Object.values(ORDINARY).map((bytes) => costOf(bytes, 30)));
 
-  /** As a multiple of the cost of the most expensive ordinary body. */
-  const ratioOf = ({ bytes }: Attack): number => {
-    let cost = costOf(bytes, 3);
-    for (let round = 0; round < 30 && cost > MAX_RATIO * dearest; round++) cost = Math.min(cost, costOf(bytes, 10));
-    return cost / dearest;
-  };
+/** As a multiple of the cost of the most expensive ordinary body. */
+function ratioOf({ bytes }: Attack): number {
+  let cost = costOf(bytes, 3);
+  for (let round = 0; round < 100 && cost > MAX_RATIO * dearest; round++) cost = Math.min(cost, costOf(bytes, 10));
+  return cost / dearest;
+}
 
-  test('as many pieces as are meant are taken', () => {
-    for (const [begin, end, pieces] of [
-      ['[', ']', DEAR],
-      ['{', '}', DEAR_MEMBERS],
-    ] as const) {
-      for (const piece of Object.values(pieces)) expect(() => read(full(begin, piece, end, ''))).not.toThrow();
-    }
-  });
-
-  test('ordinary bodies are accepted', () => {
-    for (const bytes of Object.values(ORDINARY)) expect(() => read(bytes)).not.toThrow();
-  });
-
-  test(`no known attack costs more than ${MAX_RATIO} times the most expensive ordinary body`, () => {
-    const ratios = ATTACKS.map((attack) => ({ name: attack.name, ratio: ratioOf(attack) }));
-    expect(ratios.filter(({ ratio }) => ratio > MAX_RATIO)).toEqual([]);
-  });
-});
+const ratios = ATTACKS.map((attack) => ({ name: attack.name, ratio: ratioOf(attack) }));
+ratios.sort((one, other) => other.ratio - one.ratio);
+for (const { name, ratio } of ratios.slice(0, 5)) process.stdout.write(`${ratio.toFixed(2)}  ${name}\n`);
+if (ratios.some(({ ratio }) => ratio > MAX_RATIO)) process.exitCode = 1;
