@@ -217,6 +217,20 @@ if (engine === 'embedded') {
     hostile.close();
   });
 
+  test('nothing is printed of an answer that breaks off, and the exit code is 1', async () => {
+    const directory = await mkdtemp(join(home, 'broken-'));
+    const broken = createServer((_, response) => {
+      response.write('pets_part', () => response.destroy());
+    }).listen(join(directory, '1-a.lock'));
+    await once(broken, 'listening');
+    expect(await petstoreCommand(home, { DATA_DIR: directory }, 'keys', 'list')).toEqual({
+      code: 1,
+      stdout: '',
+      stderr: 'petstore: The service ended before the command.\n',
+    });
+    broken.close();
+  });
+
   test('a peer that sends no command does no harm', async () => {
     for (const line of ['hello', 'GET /%7b HTTP/1.1\r\nHost: service']) {
       const socket = connect(await socketPath()).on('error', () => undefined);
