@@ -99,12 +99,11 @@ test('a request is a span named by its route, with a span of its statement below
   });
   // The embedded engine has no connection.
   if (engine === 'postgresql') {
-    const [statement] = await collector.find(({ parentSpanId }) => parentSpanId === span.spanId);
-    expect(statement).toMatchObject({
-      kind: CLIENT,
-      traceId: TRACE_ID,
-      name: expect.stringMatching(/^pg\.query:pet_find/) as string,
-    });
+    // Another one may look the key up again.
+    const [statement] = await collector.find(
+      ({ name, parentSpanId }) => parentSpanId === span.spanId && name.startsWith('pg.query:pet_find'),
+    );
+    expect(statement).toMatchObject({ kind: CLIENT, traceId: TRACE_ID });
   }
   const { traceId } = await collector.request(created.headers['x-request-id']);
   expect(await service.stop('SIGTERM')).toBe(0);
