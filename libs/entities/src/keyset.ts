@@ -48,6 +48,7 @@ const VERSION_OF_ID = 2;
 const VERSION_OF_VALUES = 3;
 const FILTERS_AT = 1;
 const ROW_AT = 5;
+const ID_BYTES = 8;
 const CHECKSUM_BYTES = 4;
 const LIST_BYTES = 4;
 const LENGTH_BYTES = 2;
@@ -112,11 +113,12 @@ export class Keyset<const Order extends string | OrderBy> {
 
   /** @internal The cursor of the page after the row with these texts, in the order of the columns. */
   cursorOf(values: readonly string[], filters: Filters): string {
-    const row = this.isById ? bytesOfId(values[0] as string) : this.bytesOf(values);
-    const bytes = Buffer.allocUnsafe(ROW_AT + row.length + CHECKSUM_BYTES);
+    const row = this.isById ? undefined : this.bytesOf(values);
+    const bytes = Buffer.allocUnsafe(ROW_AT + (row?.length ?? ID_BYTES) + CHECKSUM_BYTES);
     bytes.writeUInt8(this.isById ? VERSION_OF_ID : VERSION_OF_VALUES);
     bytes.writeUInt32BE(checksumOf(filters), FILTERS_AT);
-    bytes.set(row, ROW_AT);
+    if (row) bytes.set(row, ROW_AT);
+    else bytes.writeBigInt64BE(BigInt(values[0] as string), ROW_AT);
     bytes.writeUInt32BE(crc32(bytes.subarray(0, -CHECKSUM_BYTES)), bytes.length - CHECKSUM_BYTES);
     return bytes.toString('base64url');
   }
@@ -213,14 +215,8 @@ function textOf(name: string, value: bigint | number | boolean | string | object
   return String(value);
 }
 
-function bytesOfId(id: string): Buffer {
-  const bytes = Buffer.allocUnsafe(8);
-  bytes.writeBigInt64BE(BigInt(id));
-  return bytes;
-}
-
 function idOf(bytes: Buffer): [string] | undefined {
-  return bytes.length === 8 ? [String(bytes.readBigInt64BE())] : undefined;
+  return bytes.length === ID_BYTES ? [String(bytes.readBigInt64BE())] : undefined;
 }
 
 /** The CRC-32 of the defined filters, independent of their order. A text and a number with the same digits differ. */

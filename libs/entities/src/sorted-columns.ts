@@ -79,7 +79,9 @@ function kindOf(column: ColumnMetadata, type: string): Kind | undefined {
 }
 
 function int64In(text: string): string | undefined {
-  if (!/^-?\d{1,19}$/.test(text)) return undefined;
+  // Eighteen digits are always in range.
+  if (/^-?\d{1,18}$/.test(text)) return text;
+  if (!/^-?\d{19}$/.test(text)) return undefined;
   const value = BigInt(text);
   return value >= INT64_MIN && value <= INT64_MAX ? text : undefined;
 }
