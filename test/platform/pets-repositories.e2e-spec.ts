@@ -15,7 +15,8 @@ import { createTestApp, type TestApp } from '../support/app.js';
  * has a listener, so that TypeORM runs a statement for each request.
  */
 
-@Entity('pet')
+// The table of the other one.
+@Entity({ name: 'pet' })
 class HeardPet extends PetEntity {
   @AfterLoad()
   hear(): void {}

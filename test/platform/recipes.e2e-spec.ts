@@ -327,7 +327,7 @@ const ORDER = new Keyset({ name: 'ASC', id: 'ASC' });
 @Injectable()
 class ToysRepository extends SharedRepository<ToyEntity, Toy> {
   constructor(@InjectRepository(ToyEntity) toys: Repository<ToyEntity>) {
-    super(toys, toToy, { name: 'ASC', id: 'ASC' });
+    super(toys, toToy, { name: 'ASC' });
   }
 
   list(query: ListToysQuery): Promise<Page<Toy>> {

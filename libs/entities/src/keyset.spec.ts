@@ -47,7 +47,7 @@ const RELEASED: [
   cursor: string,
 ][] = [
   ['id', '', { id: '9007199254740993' }, {}, 'AgAAAAAAIAAAAAAAAdeS-sM'],
-  ['id', 'pet', { id: '-9223372036854775808' }, { status: 'sold' }, 'AuvWNSGAAAAAAAAAAPmuLJE'],
+  ['id', 'test_toy', { id: '-9223372036854775808' }, { status: 'sold' }, 'AuvWNSGAAAAAAAAAAPmuLJE'],
   [
     'key',
     '',
