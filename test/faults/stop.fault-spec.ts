@@ -48,8 +48,7 @@ test.each(['SIGTERM', 'SIGINT', 'SIGHUP'] as const)(
     const { service, origin } = await start();
     // Clients without a pause are always busy. With the other pauses, some connections are idle at any moment, or about to send.
     const loads = [0, 5, 30, 100].map((pauseMs) => {
-      const next = (index: number): LoadRequest =>
-        index % 2 === 0 ? PETS : creation(`${signal}-${pauseMs}-${index}`);
+      const next = (index: number): LoadRequest => (index % 2 === 0 ? PETS : creation(`${signal}-${pauseMs}-${index}`));
       return new Load({ origin, apiKey: API_KEY, clients: 8, next, pauseMs });
     });
     // A connection without a request does not delay the end.
