@@ -86,8 +86,9 @@ export interface IssuedApiKey {
 }
 
 /**
- * Creates, lists, rotates and revokes API keys, as the command `keys` does. A module that offers it decides who may ask. A change takes effect in this process at once. It takes effect
- * in other processes when PostgreSQL's notification arrives, or after KEY_TIME_TO_LIVE_MS without one.
+ * Creates, lists, rotates and revokes API keys, as the command `keys` does. A module that offers it decides who may ask. A change
+ * takes effect in this process at once, and elsewhere when PostgreSQL's notification arrives, or after KEY_TIME_TO_LIVE_MS
+ * without one.
  *
  * A `reference` to a key is its id, the whole key, or at least six of its first characters. At most twelve are stored: a longer
  * beginning names no key.

@@ -2,7 +2,7 @@ import { writeSync } from 'node:fs';
 
 /**
  * Largest write in bytes: whole lines, unless a single line is longer. Linux writes up to PIPE_BUF (4096) bytes to a pipe at
- * once or not at all (pipe(7)), so lines of processes that share a pipe never mix.
+ * once or not at all (pipe(7)), so a write to a full pipe can be repeated as a whole.
  */
 const MAX_WRITE_BYTES = 4096;
 

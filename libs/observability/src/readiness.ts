@@ -31,7 +31,7 @@ export class Readiness {
     });
   }
 
-  /** @internal The state of the database. @throws ApiError UNAVAILABLE while a check fails, or no instance has a database */
+  /** @internal The state of the database. @throws ApiError UNAVAILABLE while a check fails, or the embedded engine is being opened again */
   async verify(): ReturnType<Database['readiness']> {
     if (this.database.isReopening)
       throw serviceUnavailable('database_away', 'The embedded database is being opened again.');

@@ -128,7 +128,7 @@ export class Database implements OnModuleInit {
     }
   }
 
-  /** @internal Whether no instance can serve at the moment: the embedded engine has crashed, and is being opened again. */
+  /** @internal Whether the embedded engine has crashed, and is being opened again. */
   get isReopening(): boolean {
     return (this.dataSource as ServiceDataSource).engine?.isOpen === false;
   }

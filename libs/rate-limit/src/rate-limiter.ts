@@ -24,8 +24,8 @@ export const RATE_LIMIT_SETTINGS = {
   redisUrl: optional(
     'REDIS_URL',
     'a Redis URI such as redis://user:password@host:6379/0, or rediss:// with TLS',
-    'Redis (5 or later) in which instances with the same host and database in DATABASE_URL share the rate limits. Not set, or while Redis does not respond: each process ' +
-      'counts by itself.',
+    'Redis (5 or later) in which instances with the same host and database in DATABASE_URL share the rate limits. Not set, or ' +
+      'while Redis does not respond: each instance counts by itself.',
     parseRedisUri,
   ),
 };
@@ -40,7 +40,7 @@ function parseRedisUri(text: string): string | undefined {
 
 /**
  * Limits the calls of each client, counted over all of its keys, to RATE_LIMIT_PER_MINUTE. With
- * REDIS_URL all instances share the count. While Redis is unreachable each process counts alone.
+ * REDIS_URL all instances share the count. While Redis is unreachable each instance counts alone.
  */
 @Injectable()
 export class RateLimiter implements RequestStep, OnModuleInit, OnApplicationShutdown {

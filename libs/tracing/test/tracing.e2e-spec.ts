@@ -56,7 +56,7 @@ test('without an endpoint nothing of OpenTelemetry but its API is loaded', async
   };
   expect(result.length).toBeGreaterThan(500);
   // prom-client always loads the API package.
-  expect(result.filter(({ url }) => /\/platform\/tracing\/|@opentelemetry\/(?!api\/)/.test(url))).toEqual([]);
+  expect(result.filter(({ url }) => /\/bundle\/tracing\.js$|@opentelemetry\/(?!api\/)/.test(url))).toEqual([]);
 });
 
 test('without the packages the start is refused, and names the command that installs those of package.json', async () => {

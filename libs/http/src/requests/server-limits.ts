@@ -27,7 +27,7 @@ export const SERVER_SETTINGS = {
   maxConnections: limit(10_000),
 };
 
-/** Open files of a process besides the connections of clients and of the pools: the log, the modules and others. */
+/** Open files of a process besides the connections of clients and to the database: the log, the modules and others. */
 const OTHER_OPEN_FILES = 100;
 
 /** The limit of open files of this process; Infinity without a limit. Read once, because it takes 7 ms. */
