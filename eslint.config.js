@@ -14,7 +14,7 @@ export const LIBRARIES = {
   json: ['errors', 'runtime'],
   settings: ['runtime'],
   'embedded-postgres': ['runtime', 'settings'],
-  'nest-speed': ['runtime'],
+  'nest-speed': [],
   operations: ['errors', 'nest-speed', 'runtime', 'settings'],
   http: ['errors', 'json', 'runtime', 'settings'],
   postgres: ['embedded-postgres', 'errors', 'runtime', 'settings'],

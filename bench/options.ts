@@ -19,7 +19,6 @@ export interface Options {
   readonly connections: readonly number[];
   readonly workloads: readonly string[];
   readonly servers: readonly string[];
-  readonly fastPaths?: readonly string[];
   readonly ordinary?: boolean;
   readonly libraries?: boolean;
   readonly contract?: boolean;
@@ -40,7 +39,6 @@ export function readOptions(): Options {
     .addOption(list('--connections <list>', 'connections', numbers, [32, 1]))
     .addOption(list('--workloads <list>', 'workloads', someOf(WORKLOADS), ['list', 'status', 'walk', 'get', 'create']))
     .addOption(list('--servers <list>', 'servers', someOf(SERVERS), SERVERS))
-    .option('--fast-paths <values...>', `runs ${OURS} once for each of these values of FAST_PATHS, on or off`)
     .option(
       '--ordinary',
       `compares only ${OURS} with itself beside what teams add: a generated feature, an interceptor, a guard`,

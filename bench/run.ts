@@ -75,13 +75,8 @@ async function run(): Promise<void> {
   try {
     const databaseUrl = await fill(size);
     for (const name of options.servers) {
-      if (name !== OURS) {
-        if (peers.has(name)) contestants.push({ rows: size, apiKeys: oneKey, ...(await start(name, databaseUrl)) });
-        continue;
-      }
-      for (const fastPaths of options.fastPaths ?? ['']) {
-        contestants.push({ rows: size, apiKeys: oneKey, ...(await start(name, databaseUrl, { fastPaths })) });
-      }
+      if (name === OURS || peers.has(name))
+        contestants.push({ rows: size, apiKeys: oneKey, ...(await start(name, databaseUrl)) });
     }
     for (const rows of otherSizes) {
       contestants.push({ rows, apiKeys: oneKey, ...(await start(OURS, await fill(rows))) });
@@ -336,8 +331,7 @@ function walker(server: RunningServer): { follow(path: string, pages: number): P
 }
 
 /**
- * @param fastPaths FAST_PATHS of this service, also added to its name; empty for the default
- * @param label the name in the table, before that value
+ * @param label the name in the table
  * @param command another program than that of the name
  * @param RATE_LIMIT_PER_MINUTE 0 for no limit
  * @param TEAM additions of a team, for the program of `ordinary.ts`
@@ -345,13 +339,7 @@ function walker(server: RunningServer): { follow(path: string, pages: number): P
 function start(
   name: string,
   databaseUrl: string,
-  {
-    fastPaths = '',
-    label = name,
-    command = undefined as Command | undefined,
-    RATE_LIMIT_PER_MINUTE = '0',
-    TEAM = '',
-  } = {},
+  { label = name, command = undefined as Command | undefined, RATE_LIMIT_PER_MINUTE = '0', TEAM = '' } = {},
 ): Promise<RunningServer> {
   const environment = {
     DATABASE_URL: databaseUrl,
@@ -360,16 +348,14 @@ function start(
     PUBLIC_BASE_URL: 'http://localhost:3000/v1',
     RATE_LIMIT_PER_MINUTE,
     NODE_ENV: 'production',
-    FAST_PATHS: fastPaths,
     TEAM,
     // The contract has requests that never end, and waits 10 s for their 408.
     ...(options.contract && { REQUEST_TIMEOUT_MS: '1500' }),
     // The peers do not limit requests in flight.
     MAX_REQUESTS_IN_FLIGHT: String(Math.max(1_000, ...options.connections)),
   };
-  const fullName = [label, fastPaths].filter(Boolean).join(' ');
   const program = (command ?? (name === OURS ? OURS_COMMAND : peers.get(name))) as Command;
-  return startServer(fullName, program, environment, '/v1/pets?limit=1', API_KEY);
+  return startServer(label, program, environment, '/v1/pets?limit=1', API_KEY);
 }
 
 /** Makes a database with this many pets, with the service's own commands. */

@@ -1,5 +1,5 @@
 /**
- * Writes all generated files: openapi.json, .env.example and the tables of settings and of reaches from the code, the types
+ * Writes all generated files: openapi.json, .env.example and the tables of settings from the code, the types
  * of the client from openapi.json, and the object of the Prometheus operator from the alerts.
  */
 import { execFileSync } from 'node:child_process';
@@ -7,7 +7,6 @@ import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { prometheusRule } from './prometheus-rule.js';
-import { withReachesTable } from './reaches-page.js';
 import { environmentExample, withSettingsTable } from './settings-pages.js';
 
 const root = join(import.meta.dirname, '..');
@@ -27,7 +26,7 @@ function run(script, args = [], options = {}) {
 const TYPES = 'clients/typescript/src/generated';
 const generated = () => [
   ...readdirSync(join(root, TYPES)).map((name) => `${TYPES}/${name}`),
-  ...['openapi.json', '.env.example', 'docs/operating.md', 'docs/dependencies.md'],
+  ...['openapi.json', '.env.example', 'docs/operating.md'],
   'ops/kubernetes/monitoring/prometheus-rule.yaml',
 ];
 const textOf = (file) => readFileSync(join(root, file), 'utf8');
@@ -45,13 +44,6 @@ const { PET_STORE } = await import('../dist/src/app.description.js');
 const settings = await settingsOf(PET_STORE);
 write('.env.example', environmentExample(settings));
 write('docs/operating.md', withSettingsTable(textOf('docs/operating.md'), settings));
-
-const internals = readdirSync(join(root, 'dist/libs'), { recursive: true }).filter((file) =>
-  file.endsWith('.internals.js'),
-);
-const exported = await Promise.all(internals.map((file) => import(`../dist/libs/${file}`)));
-const reaches = exported.flatMap((each) => Object.values(each)).filter((each) => typeof each?.check === 'function');
-write('docs/dependencies.md', withReachesTable(textOf('docs/dependencies.md'), reaches));
 
 write('ops/kubernetes/monitoring/prometheus-rule.yaml', prometheusRule(textOf('ops/prometheus/alerts.yaml')));
 

@@ -14,7 +14,7 @@ const TITLES = {
   // Without the rate limit.
   MAX_BODY_BYTES: 'Limits',
   SHUTDOWN_DELAY_MS: 'Shutdown',
-  LOG_LEVEL: 'Log, traces and fast paths',
+  LOG_LEVEL: 'Log and traces',
 };
 
 /** The settings that have a variable; a limit has none. */

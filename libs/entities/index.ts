@@ -4,4 +4,3 @@ export type { OrderBy, Page, PageQuery } from './src/keyset.js';
 export { ArraySchema, Created, CursorParameter, LimitParameter, Paged } from './src/resource.decorators.js';
 export { SharedRepository } from './src/shared.repository.js';
 export { UnsharedEntities } from './src/unshared-entities.js';
-export { TYPEORM_ENTITIES } from './src/typeorm.internals.js';

@@ -1,10 +1,6 @@
 export { type BodyPlan, parseForm } from './src/body-reader.js';
 export { DRAIN_SETTINGS } from './src/connections/drain.js';
 export { ErrorFilter } from './src/error.filter.js';
-export { EXPRESS_ROUTER } from './src/express.internals.js';
-export { MESSAGE_PROTOTYPES } from './src/express-prototypes.internals.js';
-export { JOINED_WRITES } from './src/joined-writes.internals.js';
-export { NODE_HTTP } from './src/node-http.internals.js';
 export { PlatformExpressAdapter, type RequestObserver } from './src/express-adapter.js';
 export type { HttpConfig } from './src/http-server.js';
 export { countHeader } from './src/requests/request-checks.js';

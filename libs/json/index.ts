@@ -1,6 +1,6 @@
-export { answerBaseFilters, BASE_FILTER } from './src/base-filter.internals.js';
-export { CLASS_RULES, rulesOf } from './src/class-rules.internals.js';
-export { DOCUMENTED_MEMBERS } from './src/documented-members.internals.js';
+export { answerBaseFilters } from './src/base-filter.internals.js';
+export { checkClassRules, rulesOf } from './src/class-rules.internals.js';
+export { checkDocumentedMembers } from './src/documented-members.internals.js';
 export { compareInt64Texts, INT64_MAX, INT64_MIN, isInt64 } from './src/int64.js';
 export { int64Of, int64OfNumeral, parseInt64, toInt64 } from './src/int64.js';
 export { hasOwnNumerals, numeralOf, readJson, readOwnJson } from './src/json-reader.js';
@@ -8,4 +8,4 @@ export { countCharacters, JSON_LIMITS, type JsonLimits } from './src/json-scan.j
 export { DECLARED, declaredMembers, declareJson, entityTag, explained, hasToJson } from './src/json-writer.js';
 export { jsonOf, jsonTextOf, shared, writeJson } from './src/json-writer.js';
 export { prepareError, sendByMethods, setMediaType, writeOwnJson } from './src/response-methods.js';
-export { STREAMS_OF_VALUES, writeStreamsAsJson } from './src/streams.internals.js';
+export { writeStreamsAsJson } from './src/streams.internals.js';

@@ -3,11 +3,6 @@ export { Deprecated, DeprecationInterceptor, Stability } from './src/deprecation
 export { type Deprecation, DEPRECATION_SETTINGS } from './src/deprecation.js';
 export { operationRemoved, removalMessage } from './src/deprecation.js';
 export { FaultDetails } from './src/fault-details.js';
-export { GRAPHQL } from './src/graphql.internals.js';
-export { MICROSERVICES } from './src/microservices.internals.js';
-export { OPERATION_IDS } from './src/operation-ids.internals.js';
 export { IDEMPOTENT_METADATA, type Operation, OperationRegistry } from './src/operation-registry.js';
 export { TO_SENT_METADATA, type ToSent } from './src/operation-registry.js';
-export { refuseUnprotectedHandlers } from './src/other-transports.js';
-export { ROUTES } from './src/routes.internals.js';
-export { WEBSOCKETS } from './src/websockets.internals.js';
+export { checkTransports, refuseUnprotectedHandlers } from './src/other-transports.js';

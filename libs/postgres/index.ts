@@ -16,7 +16,5 @@ export { foreignSchema, type Migration, type MigrationStatus } from './src/schem
 export { migrationStatus, schemaFault } from './src/schema/migration-history.js';
 export { withSchemaLock } from './src/schema/schema-lock.js';
 export { ServiceDataSource } from './src/service-data-source.js';
-export { copyRows, hangUp, PG_CONNECTION } from './src/pg-connection.internals.js';
-export { PREPARED_QUERIES } from './src/prepared-query.internals.js';
-export { TYPEORM_QUERY_RUNNERS } from './src/typeorm.internals.js';
+export { copyRows, hangUp } from './src/pg-connection.internals.js';
 export { epochOf, EXACT, EXACT_COMMENT, type Execute, type Statement, timeOf } from './src/statements.js';

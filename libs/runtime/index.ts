@@ -1,9 +1,8 @@
 export { activeTrace, setActiveTrace } from './src/active-trace.js';
 export { BackgroundRemoval } from './src/background-removal.js';
 export { Clock } from './src/clock.js';
-export { FastPaths } from './src/fast-paths.js';
 export { LimitedWarnings } from './src/limited-warnings.js';
 export { printable, printableLines } from './src/printable.js';
-export { differenceOf, type FastReach, isOn, misfit, type Reach } from './src/reach.js';
-export { StartupError } from './src/startup-error.js';
+export { misfit, StartupError } from './src/startup-error.js';
 export { onStopSignal, STOP_SIGNALS } from './src/stop-signals.js';
+export { isTested, untestedDependencies } from './src/tested-releases.js';

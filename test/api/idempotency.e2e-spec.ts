@@ -345,7 +345,7 @@ describeOnPostgresql('two instances', () => {
     });
     const all = await Promise.all(answers.sent);
     await apps[0].sql('DROP TRIGGER hold ON pet');
-    // With the fast path the first waiting request gets the key; without it, the first one that commits.
+    // Instances do not share statements, so either request may be the first one that commits.
     const isFirst = ({ status, headers }: HttpAnswer): boolean =>
       status === 201 && headers['idempotent-replayed'] === undefined;
     const winner = all.findIndex(isFirst);

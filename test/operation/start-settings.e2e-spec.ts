@@ -91,7 +91,9 @@ describe('.env', () => {
         'Start an instance for each core behind a proxy, and delete the setting.';
       expect(await warningsOf({})).toEqual([replicas]);
       expect(await warningsOf({ WEB_CONCURRENCY: '2' })).toEqual([processes, replicas]);
-      expect(await warningsOf({ DATABASE_REPLICA_URLS: '' })).toEqual([]);
+      expect(await warningsOf({ DATABASE_REPLICA_URLS: '', FAST_PATHS: 'off' })).toEqual([
+        'FAST_PATHS has no effect any more. The service has one way for each thing: delete the setting.',
+      ]);
     },
   );
 });

@@ -93,11 +93,11 @@ class BoardsModule {}
 })
 class GamesModule {}
 
-describe.each(['on', 'off'])('FAST_PATHS=%s', (FAST_PATHS) => {
+describe('the location of what was created', () => {
   const root = 'https://api.example.com/store';
   let app: TestApp;
   beforeAll(async () => {
-    const settings = { FAST_PATHS, PUBLIC_BASE_URL: `${root}/v1` };
+    const settings = { PUBLIC_BASE_URL: `${root}/v1` };
     app = await createTestApp({ features: [GamesModule], settings });
   });
   afterAll(() => app.close());

@@ -155,15 +155,15 @@ test.each(['German', 'SQL, DMY', 'Postgres, MDY'])(
   },
 );
 
-describe.each([{ FAST_PATHS: 'on' }, { FAST_PATHS: 'off' }])('FAST_PATHS=$FAST_PATHS', (settings) => {
+describe('global parsers of pg', () => {
   const types = pg.types.builtins as Readonly<Record<string, number>>;
   const parsers = new Map(Object.values(types).map((type) => [type, pg.types.getTypeParser(type)]));
   afterEach(() => parsers.forEach((parser, type) => pg.types.setTypeParser(type, parser as (text: string) => unknown)));
 
-  test('global parsers of a module reach its own statements, and none of the platform', async () => {
+  test('those of a module reach its own statements, and none of the platform', async () => {
     pg.types.setTypeParser(types.INT8 as number, BigInt);
     pg.types.setTypeParser(types.TIMESTAMPTZ as number, (text) => text);
-    const app = await start(await newDatabase(), settings);
+    const app = await start(await newDatabase());
     await expectPromises(app);
     const [row] = await app.nest.get(DataSource).query<unknown[]>(`SELECT 1::bigint AS n, now() AS at`);
     expect(row).toEqual({ n: 1n, at: expect.any(String) as string });

@@ -89,11 +89,9 @@ describeOnPostgresql('the statements of the service', () => {
     server = await startPostgresqlServer({ log_line_prefix: ENTRY });
     databases = [await createLogged(), await createLogged()];
     const [source, target] = databases as [TestDatabase, TestDatabase];
-    for (const FAST_PATHS of ['on', 'off']) {
-      const app = await createTestApp({ database: source, settings: { FAST_PATHS } });
-      await use(app);
-      await app.close();
-    }
+    const app = await createTestApp({ database: source });
+    await use(app);
+    await app.close();
     const [from, to] = await Promise.all(
       [source, target].map(({ ownerSettings }) => openDatabase(readConfig(ownerSettings), MIGRATIONS)),
     );
@@ -179,7 +177,7 @@ describeOnPostgresql('the statements of the service', () => {
 
   test('where the engine refuses the statement of several pages, each request is served by one of its own, and operators are told once', async () => {
     const [, database] = databases as [TestDatabase, TestDatabase];
-    const app = await createTestApp({ database, settings: { FAST_PATHS: 'on' } });
+    const app = await createTestApp({ database });
     // The role of the service is not the owner, so the policy concerns it.
     await app.sql(`CREATE FUNCTION refuse() RETURNS boolean LANGUAGE plpgsql AS $$ BEGIN
       IF current_query() LIKE '%LATERAL%' THEN RAISE 'cannot push down this subquery' USING ERRCODE = '0A000'; END IF;

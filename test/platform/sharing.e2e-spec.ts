@@ -11,7 +11,7 @@ import { HttpClient } from '../support/http-client.js';
  * moment its request was sent, whichever instance responds.
  */
 
-const settings = { RATE_LIMIT_PER_MINUTE: '0', FAST_PATHS: 'on' };
+const settings = { RATE_LIMIT_PER_MINUTE: '0' };
 
 let apps: TestApp[];
 beforeAll(async () => {

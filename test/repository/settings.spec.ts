@@ -78,7 +78,6 @@ test.each<[name: string, member: keyof PetStoreConfig, choices: readonly string[
   ['LOG_LEVEL', 'logLevel', ['trace', 'debug', 'info', 'warn', 'error', 'fatal', 'silent']],
   ['AFTER_SUNSET', 'afterSunset', ['remove', 'serve']],
   ['MIGRATE_ON_START', 'migrateOnStart', ['true', 'false'], [true, false]],
-  ['FAST_PATHS', 'fastPaths', ['on', 'off'], [true, false]],
 ])('%s is one of its choices', (name, member, choices, values = choices) => {
   expect(choices.map((choice) => readConfig({ [name]: choice })[member])).toEqual(values);
   for (const wrong of ['never', choices[0]?.toUpperCase() ?? '', choices.join()]) {

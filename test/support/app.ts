@@ -8,11 +8,10 @@ import { AppModule } from '../../src/app.module.js';
 import { dropsDatabase, type StartOptions, startTestApp, type TestApp } from '../kit/start-test-app.js';
 import { migrateDatabase, type TestDatabase } from '../kit/test-database.js';
 import { createTestDatabase } from './database.js';
-import { FAST_PATHS_SETTING } from './fast-paths.js';
 
 export type { TestApp } from '../kit/start-test-app.js';
 
-/** Additions of a test to the service. By default FAST_PATHS is that of the test run. */
+/** Additions of a test to the service. */
 export interface TestAppOptions extends StartOptions, Additions {
   /** A database shared with another application; `close` does not drop it. */
   readonly database?: TestDatabase;
@@ -51,7 +50,7 @@ export async function createTestApp({ database, settings, ...others }: TestAppOp
   const added = { features, document, defaultScopes, migrations, product, securitySchemes, typeorm };
   const additions = Object.entries(added);
   const app = appModuleWith(Object.fromEntries(additions.filter(([, value]) => value !== undefined)));
-  const options = { ...start, settings: { ...FAST_PATHS_SETTING, ...settings } };
+  const options = { ...start, settings };
   if (database !== undefined) return startTestApp(app, database, options);
   return dropsDatabase(await createTestDatabase(), async (own) => {
     // A database of the tests has the migrations of the service. Only its owner may add others.

@@ -2,7 +2,6 @@ import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { FAST_PATHS_SETTING } from './fast-paths.js';
 
 /** Node's arguments for the built service. */
 const BUILD = [join(import.meta.dirname, '../../dist/bundle/main.js')];
@@ -34,7 +33,7 @@ export class ServiceProcess {
     this.child = spawn(command, [...before, ...program], {
       ...user,
       cwd,
-      env: { PATH: process.env.PATH, HOST: '127.0.0.1', PORT: '0', ...FAST_PATHS_SETTING, ...settings },
+      env: { PATH: process.env.PATH, HOST: '127.0.0.1', PORT: '0', ...settings },
       stdio: ['ignore', 'pipe', 'pipe'],
     });
     this.child.stdout?.setEncoding('utf8').on('data', (text: string) => (this.stdout += text));

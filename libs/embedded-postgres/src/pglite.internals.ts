@@ -1,14 +1,4 @@
 import type { PGlite } from '@electric-sql/pglite';
-import type { Reach } from '#runtime';
-
-export const PGLITE: Reach = {
-  dependency: '@electric-sql/pglite',
-  touches:
-    '_PostgresMainLoopOnce and _emscripten_force_exit of its WebAssembly module, and the status of what it throws',
-  why: 'a crash of the engine ends the statement, and never keeps half of it',
-  // Only an engine has the module, and a service with a server opens none: `surfaceCrashes` checks each engine that is opened.
-  check: () => undefined,
-};
 
 /** The status of the exception by which PGlite leaves its main loop after an error of PostgreSQL. */
 const ERROR_OF_POSTGRES = 100;

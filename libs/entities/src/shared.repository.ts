@@ -49,7 +49,7 @@ const MAX_COMBINATIONS = 8;
  * The repository of an entity with a generated bigint `id`: pages, rows by id, and inserts. The statements
  * are derived from the entity and prepared, and requests that wait at the same moment share one.
  *
- * TypeORM runs the same, one statement for each request, with `FAST_PATHS=off` and for entities with subscribers, listeners,
+ * TypeORM runs the same, one statement for each request, for entities with subscribers, listeners,
  * eager or lazy relations, embedded columns, a version, soft deletion or types such as `point`: the log of the start names
  * them. Other relations are not loaded.
  *
@@ -156,18 +156,18 @@ export class SharedRepository<Entity extends ObjectLiteral & { id: string }, Ite
   }
 
   /**
-   * @internal Why requests for the entity cannot share statements; undefined if they can, or if FAST_PATHS is off. Known after
-   * the start, which adds subscribers.
+   * @internal Why requests for the entity cannot share statements; undefined if they can. Known after the start, which
+   * adds subscribers.
    */
   get reasonNotToShare(): string | undefined {
     const { manager, metadata } = (this.repository ?? {}) as Partial<Repository<Entity>>;
-    if (manager === undefined || metadata === undefined || !this.database.mayBatch) return undefined;
+    if (manager === undefined || metadata === undefined) return undefined;
     const reasons = reasonsNotToShare(metadata, manager.dataSource.subscribers);
     return reasons.length === 0 ? undefined : `${metadata.name} shares no statements: ${reasons.join('; ')}`;
   }
 
   private get mayShare(): boolean {
-    return (this.isShared ??= this.database.mayBatch && this.reasonNotToShare === undefined);
+    return (this.isShared ??= this.reasonNotToShare === undefined);
   }
 
   /** What is prepared for the given columns; undefined when TypeORM is to run them. */

@@ -1,5 +1,4 @@
-import { DataSource, type EntityMetadata, EntitySchema } from 'typeorm';
-import type { Reach } from '#runtime';
+import type { DataSource, EntityMetadata } from 'typeorm';
 
 export type ColumnMetadata = EntityMetadata['columns'][number];
 
@@ -29,38 +28,3 @@ export function indicesOf({ indices }: EntityMetadata): readonly Pick<(typeof in
 export function listenersOf({ listeners }: EntityMetadata): readonly string[] {
   return listeners.map(({ propertyName }) => propertyName);
 }
-
-export const TYPEORM_ENTITIES: Reach & { check(change?: (toy: EntityMetadata) => void): Promise<string | undefined> } =
-  {
-    dependency: 'typeorm',
-    touches:
-      'preparePersistentValue, prepareHydratedValue and normalizeType of its driver, indices and listeners of its metadata',
-    why: 'repositories whose statements treat an entity as TypeORM does',
-    check: async (change: (toy: EntityMetadata) => void = () => undefined) => {
-      const toys = new EntitySchema({
-        name: 'Toy',
-        columns: {
-          id: { type: 'bigint', primary: true, generated: true },
-          name: { type: String },
-          tags: { type: 'simple-json' },
-        },
-        indices: [{ columns: ['name', 'id'], where: 'id > 1' }],
-      });
-      // Never connected.
-      const dataSource = new DataSource({ type: 'postgres', entities: [toys] });
-      await dataSource['buildMetadatas']();
-      const toy = dataSource.getMetadata(toys);
-      change(toy);
-      const tags = toy.columns.find(({ propertyName }) => propertyName === 'tags') as ColumnMetadata;
-      const seen = [
-        ...[writtenValue(tags, ['a']), JSON.stringify(readValue(tags, '["b"]')), toy.columns.map(typeNameOf).join()],
-        ...indicesOf(toy).map(
-          ({ columns, where }) => `${columns.map(({ propertyName }) => propertyName).join()} ${where}`,
-        ),
-        `listeners: ${listenersOf(toy).join()}`,
-      ].join('; ');
-      return seen === EXPECTED ? undefined : `it describes entities in another way (${seen}; expected: ${EXPECTED})`;
-    },
-  };
-
-const EXPECTED = '["a"]; ["b"]; bigint,character varying,text; name,id id > 1; listeners: ';

@@ -124,7 +124,7 @@ export function serviceUnavailable(
   message = UNAVAILABLE.message,
   options: ApiErrorOptions = {},
 ): ApiError {
-  // Also for responses before Express, which `Replies.beforeHead` does not see without the fast paths.
+  // Also for responses before Express, which `Replies.beforeHead` does not see.
   return new ApiError(UNAVAILABLE, message, { 'Retry-After': '1' }, { ...options, unavailableCause });
 }
 

@@ -1,7 +1,5 @@
-import express, { type Express } from 'express';
+import type { Express } from 'express';
 import { IncomingMessage, type ServerOptions, ServerResponse } from 'node:http';
-import { Socket } from 'node:net';
-import type { FastReach } from '#runtime';
 
 type MessageClasses = Required<
   Pick<ServerOptions<typeof IncomingMessage, typeof ServerResponse>, 'IncomingMessage' | 'ServerResponse'>
@@ -23,28 +21,3 @@ export function createMessageClasses(app: Express): MessageClasses {
   app.response = Object.setPrototypeOf(Response.prototype, app.response) as Express['response'];
   return { IncomingMessage: Request, ServerResponse: Response as typeof ServerResponse };
 }
-
-export const MESSAGE_PROTOTYPES: FastReach & { check(makeClasses?: typeof createMessageClasses): string | undefined } =
-  {
-    dependency: 'express',
-    touches: 'the prototypes of requests and responses, which it sets to app.request and app.response',
-    why: 'prototypes that never change',
-    fastPath: 'message-prototypes',
-    check: (makeClasses: typeof createMessageClasses = createMessageClasses) => {
-      const app = express();
-      const classes = makeClasses(app);
-      const request = new classes.IncomingMessage(new Socket());
-      Object.assign(request, { method: 'GET', url: '/' });
-      const response = new classes.ServerResponse(request);
-      let isServed = false;
-      app.use((served, { req }) => {
-        isServed = req === served && served.path === '/';
-      });
-      app(request as express.Request, response as express.Response);
-      const isKept = [request, response].every(
-        (message, index) =>
-          Object.getPrototypeOf(message) === [classes.IncomingMessage, classes.ServerResponse][index]?.prototype,
-      );
-      return isServed && isKept ? undefined : 'it gives requests and responses other prototypes';
-    },
-  };

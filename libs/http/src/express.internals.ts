@@ -1,5 +1,5 @@
-import express, { type Express, type RequestHandler } from 'express';
-import { misfit, type Reach } from '#runtime';
+import type { Express } from 'express';
+import { misfit } from '#runtime';
 
 /** What we use of the layers of Express's router. */
 interface Layer {
@@ -50,30 +50,6 @@ export function takeMiddleware(app: Express): () => void {
   const taken = layers.splice(0);
   const [middleware] = taken;
   if (middleware === undefined || taken.length > 1)
-    throw misfit([`@nestjs/platform-express: its constructor registers ${taken.length} middleware, not one`]);
+    throw misfit('@nestjs/platform-express', `its constructor registers ${taken.length} middleware, not one`);
   return () => void layers.unshift(middleware);
 }
-
-export const EXPRESS_ROUTER: Reach = {
-  dependency: 'express',
-  touches: 'app.router.stack, and of its layers match, route.path and route.methods',
-  why: 'the methods of a path for 405 and OPTIONS, routes that hide one of the platform, requests that pass no hook of Nest',
-  check: () => {
-    const app = express();
-    const first: RequestHandler = (_request, _response, next) => next();
-    app.use(first);
-    const putBack = takeMiddleware(app);
-    app.get('/toys/:id', first);
-    app.post('/toys', first);
-    asMiddleware(app, () => app.all('/{*path}', first));
-    putBack();
-    const routes = routesOf(app).map(({ path, methods, matches }) =>
-      [path, methods.join(), matches('/toys/1')].join(' '),
-    );
-    // Not by what handles it: tools that trace requests wrap that.
-    if (layersOf(app).length !== 4 || layersOf(app)[0]?.route !== undefined)
-      return 'its router keeps middleware in another way';
-    if (routes.join() !== '/toys/:id get true,/toys post false') return 'its router keeps routes in another way';
-    return undefined;
-  },
-};

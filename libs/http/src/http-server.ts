@@ -1,18 +1,17 @@
 import type { Express } from 'express';
-import { IncomingMessage, type Server } from 'node:http';
+import type { IncomingMessage, Server } from 'node:http';
 import type { Socket } from 'node:net';
-import { isOn } from '#runtime';
 import type { Config, SettingsOf } from '#settings';
 import { answeringOn, connectionOf } from './connections/connections.js';
 import type { DRAIN_SETTINGS } from './connections/drain.js';
-import { createMessageClasses, MESSAGE_PROTOTYPES } from './express-prototypes.internals.js';
-import { JOINED_WRITES, joinWrites } from './joined-writes.internals.js';
+import { createMessageClasses } from './express-prototypes.internals.js';
+import { joinWrites } from './joined-writes.internals.js';
 import { createSteeredServer } from './node-http.internals.js';
 import { announcesBody } from './requests/request-checks.js';
 import type { REQUEST_LOG_SETTINGS } from './requests/request-context.js';
 import { MAX_HEADER_BYTES, type SERVER_SETTINGS, TIMEOUT_CHECK_INTERVAL_MS } from './requests/server-limits.js';
 
-export type HttpConfig = Pick<Config, 'fastPaths' | 'product'> &
+export type HttpConfig = Pick<Config, 'product'> &
   SettingsOf<typeof SERVER_SETTINGS & typeof DRAIN_SETTINGS & typeof REQUEST_LOG_SETTINGS>;
 
 /**
@@ -23,11 +22,8 @@ export function createHttpServer(
   app: Express,
   config: HttpConfig,
 ): { server: Server; serve: (socket: Socket) => void } {
-  const { fastPaths } = config;
-  const hasPrototypes = isOn(MESSAGE_PROTOTYPES, fastPaths);
-  const classes = hasPrototypes ? createMessageClasses(app) : { IncomingMessage: class extends IncomingMessage {} };
   const options = {
-    ...classes,
+    ...createMessageClasses(app),
     maxHeaderSize: MAX_HEADER_BYTES,
     headersTimeout: Math.min(config.headersTimeoutMs, config.requestTimeoutMs),
     requestTimeout: config.requestTimeoutMs,
@@ -43,7 +39,7 @@ export function createHttpServer(
   // No limit on the number of header fields: by default Node ignores those after the first 1000, so they would not be
   // checked. MAX_HEADER_BYTES bounds the work.
   server.maxHeadersCount = 0;
-  if (isOn(JOINED_WRITES, fastPaths)) server.on('connection', joinWrites);
+  server.on('connection', joinWrites);
   return { server, serve };
 }
 

@@ -1,5 +1,4 @@
-import { Socket } from 'node:net';
-import type { FastReach } from '#runtime';
+import { type Socket } from 'node:net';
 
 /**
  * Lets a connection write at the end of a turn of the event loop, and drop empty writes, by the methods that Node documents for
@@ -34,32 +33,3 @@ export function joinWrites(socket: Socket): void {
     methods._destroy.call(socket, error, callback);
   };
 }
-
-export const JOINED_WRITES: FastReach & { check(join?: typeof joinWrites): string | undefined } = {
-  dependency: 'node',
-  touches: '_write, _writev and _destroy of a net.Socket that others write to',
-  why: 'one write of the system for a response, and behind the work of its turn',
-  fastPath: 'joined-writes',
-  check: (join: typeof joinWrites = joinWrites) => {
-    const written: unknown[] = [];
-    class TrialSocket extends Socket {
-      override _write(chunk: unknown, encoding: BufferEncoding, callback: () => void): void {
-        written.push(chunk, encoding);
-        callback();
-      }
-    }
-    const socket = new TrialSocket();
-    const prototype = Socket.prototype as Partial<Socket>;
-    if (![prototype._write, prototype._writev, prototype._destroy].every((method) => typeof method === 'function'))
-      return 'its sockets have other methods';
-    join(socket);
-    // As `response.end` does it.
-    socket.cork();
-    socket.write('toy', 'latin1');
-    socket.write('');
-    socket.uncork();
-    const isEarly = written.length > 0;
-    socket.destroy();
-    return isEarly || written.join() !== 'toy,latin1' ? 'its sockets write in another way' : undefined;
-  },
-};

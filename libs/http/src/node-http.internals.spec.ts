@@ -1,25 +1,84 @@
-import { createServer, type IncomingMessage } from 'node:http';
-import { NODE_HTTP } from './node-http.internals.js';
+import { IncomingMessage } from 'node:http';
+import type { Socket } from 'node:net';
+import { type Duplex, duplexPair } from 'node:stream';
+import { setImmediate as nextTurn } from 'node:timers/promises';
+import {
+  beforeFirstRead,
+  createSteeredServer,
+  filterChunks,
+  stopListening,
+  stopReading,
+} from './node-http.internals.js';
 
-type Actions = NonNullable<Parameters<typeof NODE_HTTP.check>[0]>;
+/** Turns of the event loop that a request in memory needs at most. */
+const TURNS = 10;
 
-const ignore = (): void => undefined;
-
-test('the HTTP server of this Node.js acts as known', async () => {
-  expect(await NODE_HTTP.check()).toBeUndefined();
-});
-
-test.each<[actions: Actions, difference: RegExp]>([
-  // A server of Node as it is: it serves connections at once, and switches to every protocol.
-  [
-    { createSteeredServer: (options) => ({ server: createServer(options), serve: ignore }) },
-    /\(toy: upgrade, served at once, websocket: upgrade/,
-  ],
-  [{ stopListening: (server) => server.close() }, /idle: response, closed/],
-  [{ beforeFirstRead: ignore }, /unread, chunk a/],
-  [{ beforeFirstRead: (_: IncomingMessage, begin) => begin() }, /body: request, read, unread/],
-  [{ filterChunks: ignore }, /data a, data b/],
-  [{ stopReading: ignore }, /chunk b, chunk c/],
-])('another Node.js is noticed: %o', async (actions, difference) => {
-  expect(await NODE_HTTP.check(actions)).toMatch(difference);
+test('what Node does on connections in memory, without a port and without a timer', async () => {
+  const seen: string[] = [];
+  const settle = async (): Promise<void> => {
+    for (let turn = 0; turn < TURNS; turn++) await nextTurn();
+  };
+  const { server, serve } = createSteeredServer(
+    { IncomingMessage: class extends IncomingMessage {} },
+    ({ headers }) => headers.upgrade === 'websocket',
+  );
+  const open = (): [client: Duplex, socket: Socket] => {
+    const [client, socket] = duplexPair() as [Duplex, Socket];
+    server.emit('connection', socket);
+    return [client, socket];
+  };
+  const ask = async (client: Duplex, fields: string): Promise<void> => {
+    client.write(`GET / HTTP/1.1\r\nHost: toys.example\r\n${fields}\r\n\r\n`);
+    await settle();
+  };
+  const nameOf = ({ headers }: IncomingMessage): string => String(headers.upgrade ?? headers['x-name']);
+  server.on('upgrade', (request) => seen.push(`${nameOf(request)}: upgrade`));
+  server.on('request', (request, response) => {
+    seen.push(`${nameOf(request)}: request`);
+    response.end();
+  });
+  let body: IncomingMessage | undefined;
+  server.on('checkContinue', (request: IncomingMessage) => {
+    seen.push('body: request');
+    body = request;
+    beforeFirstRead(request, () => seen.push('read'));
+    filterChunks(request, (chunk) => {
+      seen.push(`chunk ${String(chunk)}`);
+      const isLast = String(chunk) === 'b';
+      if (isLast) stopReading(request);
+      return !isLast;
+    });
+  });
+  // From then on Node knows which connections are idle.
+  server.emit('listening');
+  const [client, socket] = open();
+  await ask(client, 'Connection: Upgrade\r\nUpgrade: toy');
+  seen.push(seen.length === 0 ? 'silent' : 'served at once');
+  serve(socket);
+  await settle();
+  const [other, taken] = open();
+  serve(taken);
+  await ask(other, 'Connection: Upgrade\r\nUpgrade: websocket');
+  const [kept, idle] = open();
+  serve(idle);
+  kept.once('data', () => seen.push('idle: response'));
+  await ask(kept, 'X-Name: idle');
+  stopListening(server, () => undefined);
+  await settle();
+  seen.push(idle.destroyed ? 'closed' : 'still open');
+  await ask(kept, 'Expect: 100-continue\r\nTransfer-Encoding: chunked');
+  seen.push('unread');
+  body?.on('data', (chunk) => seen.push(`data ${String(chunk)}`));
+  await settle();
+  for (const chunk of ['a', 'b', 'c']) kept.write(`1\r\n${chunk}\r\n`);
+  await settle();
+  // As Node does when a reader of the body asks for more.
+  body?._read(1);
+  await settle();
+  seen.push(idle.isPaused() ? 'stopped' : 'reading');
+  for (const each of [socket, taken, idle]) each.destroy();
+  expect(seen).toEqual([
+    ...['silent', 'toy: request', 'websocket: upgrade', 'idle: request', 'idle: response', 'still open'],
+    ...['body: request', 'unread', 'read', 'chunk a', 'data a', 'chunk b', 'stopped'],
+  ]);
 });

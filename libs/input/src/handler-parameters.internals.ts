@@ -1,8 +1,6 @@
-import { Body, createParamDecorator, ParseIntPipe, Query, type Type, UsePipes, ValidationPipe } from '@nestjs/common';
+import type { Type } from '@nestjs/common';
 import { PIPES_METADATA, ROUTE_ARGS_METADATA } from '@nestjs/common/constants.js';
 import { RouteParamtypes } from '@nestjs/common/internal';
-import { inspect, isDeepStrictEqual } from 'node:util';
-import type { Reach } from '#runtime';
 import { isInputClass } from './input-class.js';
 
 /** A method of a controller. */
@@ -45,31 +43,3 @@ export function queryClassOf(controller: Type, handler: Handler): Type | undefin
   const query = parametersOf(controller, handler).find(({ source, data }) => source === 'QUERY' && data === undefined);
   return isInputClass(query?.metatype) ? query.metatype : undefined;
 }
-
-export const HANDLER_PARAMETERS: Reach = {
-  dependency: '@nestjs/common',
-  touches: 'metadata of `@Body()` and the like, `createParamDecorator` and `@UsePipes`; `RouteParamtypes`',
-  why: 'A body is read only for a handler that takes it, into the class of its parameter.',
-  check() {
-    const own = createParamDecorator(() => undefined);
-    const [first, second] = [new ValidationPipe(), new ParseIntPipe()];
-    class Input {}
-    @UsePipes(first)
-    class Trial {
-      handle(@Body() _body: Input, @Query('limit', second) _limit: number, @own() _own: string): void {}
-    }
-    const declared = [
-      { source: 'BODY', data: undefined, metatype: Input, pipes: [first] },
-      { source: 'QUERY', data: 'limit', metatype: Number, pipes: [first, second] },
-      { source: undefined, data: undefined, metatype: String, pipes: [first] },
-    ];
-    // The types of parameters are those of TypeScript, and no matter of Nest.
-    Reflect.defineMetadata('design:paramtypes', [Input, Number, String], Trial.prototype, 'handle');
-    const { handle } = Trial.prototype as unknown as Record<string, Handler>;
-    const read = parametersOf(Trial, handle as Handler);
-    const isSame = declared.every((each) => read.some((one) => isDeepStrictEqual(one, each)));
-    return isSame && read.length === 3
-      ? undefined
-      : `parameters of a handler come back as ${inspect(read, { depth: 1 })}`;
-  },
-};

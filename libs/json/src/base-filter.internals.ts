@@ -1,8 +1,5 @@
 import type { ArgumentsHost, ExceptionFilter } from '@nestjs/common';
 import { BaseExceptionFilter } from '@nestjs/core';
-import type { Reach } from '#runtime';
-
-type Adapter = Exclude<ConstructorParameters<typeof BaseExceptionFilter>[0], undefined>;
 
 /** By adapter. */
 const filters = new WeakMap<object, ExceptionFilter>();
@@ -25,19 +22,4 @@ BaseExceptionFilter.prototype.catch = function (exception: unknown, host: Argume
   const filter = filters.get(applicationRef ?? httpAdapterHost?.httpAdapter ?? this);
   if (filter) filter.catch(exception, host);
   else byNest.call(this, exception, host);
-};
-
-export const BASE_FILTER: Reach = {
-  dependency: '@nestjs/core',
-  touches: 'catch of BaseExceptionFilter.prototype, and applicationRef and httpAdapterHost of its instances',
-  why: 'filters that extend it send the Error body',
-  check: () => {
-    const seen: unknown[] = [];
-    const adapter = {} as Adapter;
-    answerBaseFilters(adapter, { catch: (exception) => void seen.push(exception) });
-    class Trial extends BaseExceptionFilter {}
-    const injected = Object.assign(new Trial(), { httpAdapterHost: { httpAdapter: adapter } });
-    for (const [index, filter] of [new Trial(adapter), injected].entries()) filter.catch(index, {} as ArgumentsHost);
-    return seen.join() === '0,1' ? undefined : 'its BaseExceptionFilter keeps its adapter in another way';
-  },
 };

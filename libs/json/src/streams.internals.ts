@@ -4,7 +4,7 @@ import type { Response } from 'express';
 import { Readable } from 'node:stream';
 import { isAnyArrayBuffer } from 'node:util/types';
 import { isObservable, map } from 'rxjs';
-import { misfit, type Reach } from '#runtime';
+import { misfit } from '#runtime';
 import { jsonOf } from './json-writer.js';
 
 /** What we use of Nest's RouterExecutionContext. */
@@ -32,7 +32,7 @@ export function writeStreamsAsJson(app: INestApplication): void {
     routesResolver?: { routerExplorer?: { executionContextCreator?: HandlerCalls } };
   };
   const calls = routesResolver?.routerExplorer?.executionContextCreator;
-  if (calls === undefined) throw misfit(['@nestjs/core: its router keeps how it calls handlers in another way']);
+  if (calls === undefined) throw misfit('@nestjs/core', 'its router keeps how it calls handlers in another way');
   const byNest = calls.createHandleResponseFn.bind(calls);
   calls.createHandleResponseFn = (callback, ...options) => {
     const send = byNest(callback, ...options) as Send;
@@ -97,20 +97,3 @@ function chunkOf(value: unknown, response: Response): unknown {
   const text = jsonOf(value);
   return text === undefined ? '' : `${text}\n`;
 }
-
-export const STREAMS_OF_VALUES: Reach = {
-  dependency: '@nestjs/core',
-  touches: 'executionContextCreator of its router; createHandleResponseFn and reflectSse of RouterExecutionContext',
-  why: 'events and streams of values have the declared members, and every digit of an int64',
-  check: async () => {
-    const { RouterExecutionContext: Calls } = await import('@nestjs/core/router/router-execution-context.js');
-    const sent: unknown[] = [];
-    const parts = Array.from({ length: Calls.length }, () => ({}));
-    parts[parts.length - 1] = { reply: (...given: unknown[]) => void sent.push(...given) };
-    const calls = new Calls(...(parts as unknown as ConstructorParameters<typeof Calls>));
-    if (typeof calls.reflectSse !== 'function') return 'its RouterExecutionContext has no method reflectSse';
-    const send = calls.createHandleResponseFn(() => undefined, false, undefined, 200) as unknown as Send;
-    await send('toy', 'response' as never);
-    return sent.join() === 'response,toy,200' ? undefined : 'its RouterExecutionContext sends results in another way';
-  },
-};

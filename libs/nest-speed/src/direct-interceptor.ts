@@ -2,7 +2,7 @@ import type { CallHandler, ExecutionContext, NestInterceptor } from '@nestjs/com
 import { map, type Observable } from 'rxjs';
 
 /**
- * An interceptor that needs no observable. Nest calls it like any other interceptor; the fast path `handler-calls` calls
+ * An interceptor that needs no observable. Nest calls it like any other interceptor; `callHandlersDirectly` lets it call
  * `before` and `after` directly. A subclass that overrides `intercept` is an ordinary interceptor.
  */
 export abstract class DirectInterceptor implements NestInterceptor {

@@ -3,7 +3,7 @@ import { HttpAdapterHost } from '@nestjs/core';
 import { Counter, Gauge } from 'prom-client';
 import type { HttpConfig, PlatformExpressAdapter } from '#http';
 import { Batches, Database } from '#postgres';
-import { FastPaths } from '#runtime';
+import { untestedDependencies } from '#runtime';
 import { Application, Config } from '#settings';
 import { Metrics, registerMetric } from './metrics.js';
 
@@ -15,8 +15,8 @@ export class ServiceMetrics {
     application: Application,
     adapterHost: HttpAdapterHost<PlatformExpressAdapter>,
     database: Database,
-    fastPaths: FastPaths,
   ) {
+    const untested = untestedDependencies().length;
     registerMetric(Gauge, metrics, {
       name: 'build_info',
       help: 'Always 1, with the version of the service and of Node.js as labels.',
@@ -24,11 +24,9 @@ export class ServiceMetrics {
       read: () => [[{ version: application.release, node_version: process.version }, 1]],
     });
     registerMetric(Gauge, metrics, {
-      name: 'fast_paths',
-      help: '1 if the fast path is used, 0 if it stays off because a dependency is not the known one, by path. No series with FAST_PATHS=off.',
-      labelNames: ['path'],
-      read: () =>
-        config.fastPaths ? [...fastPaths].map(([path, reason]) => [{ path }, Number(reason === undefined)]) : [],
+      name: 'untested_dependencies',
+      help: 'Dependencies of which the tests have not passed for the installed release. A warning at the start names them.',
+      read: () => untested,
     });
     registerMetric(Gauge, metrics, {
       name: 'http_requests_in_flight',

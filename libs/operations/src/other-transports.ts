@@ -2,11 +2,12 @@ import type { INestApplication } from '@nestjs/common';
 import { DiscoveryService, MetadataScanner } from '@nestjs/core';
 import { StartupError } from '#runtime';
 import { PUBLIC_METADATA } from './access.decorators.js';
-import { GRAPHQL } from './graphql.internals.js';
-import { MICROSERVICES } from './microservices.internals.js';
-import { WEBSOCKETS } from './websockets.internals.js';
+import { checkTransport, TRANSPORTS } from './transports.internals.js';
 
-const TRANSPORTS = [GRAPHQL, MICROSERVICES, WEBSOCKETS];
+/** @throws StartupError when the handlers of a package would not be noticed by {@link refuseUnprotectedHandlers} */
+export async function checkTransports(): Promise<void> {
+  for (const transport of TRANSPORTS) await checkTransport(transport);
+}
 
 /**
  * Stops the start if a WebSocket gateway, a GraphQL resolver or a message handler is not `@Public()`: the platform checks

@@ -1,14 +1,4 @@
-import {
-  Controller,
-  HttpCode,
-  type MessageEvent,
-  Post,
-  RequestMethod,
-  Sse,
-  type Type,
-  Version,
-  VERSION_NEUTRAL,
-} from '@nestjs/common';
+import { type RequestMethod, type Type, VERSION_NEUTRAL } from '@nestjs/common';
 import {
   HTTP_CODE_METADATA,
   METHOD_METADATA,
@@ -16,9 +6,6 @@ import {
   SSE_METADATA,
   VERSION_METADATA,
 } from '@nestjs/common/constants.js';
-import { inspect, isDeepStrictEqual } from 'node:util';
-import { NEVER, type Observable } from 'rxjs';
-import type { Reach } from '#runtime';
 
 /** What Nest's decorators declare of the route of a handler. */
 export interface Route {
@@ -44,27 +31,3 @@ export function routeOf(controller: Type, handler: object): Route | undefined {
     isNeutral: [versions].flat().includes(VERSION_NEUTRAL),
   };
 }
-
-export const ROUTES: Reach = {
-  dependency: '@nestjs/common',
-  touches: 'metadata of `@Get` and the like, `@HttpCode`, `@Sse`, `@Version`',
-  why: 'Which operations exist, and the status and the kind of their responses.',
-  check() {
-    @Controller({ version: VERSION_NEUTRAL })
-    class Trial {
-      @Post('trial') @HttpCode(202) accept(): void {}
-      @Sse('trial') @Version('7') stream(): Observable<MessageEvent> {
-        return NEVER;
-      }
-      other(): void {}
-    }
-    const { accept, stream, other } = Trial.prototype as unknown as Record<string, object>;
-    const declared = [
-      [accept, { method: RequestMethod.POST, status: 202, isStream: false, isNeutral: true }],
-      [stream, { method: RequestMethod.GET, status: undefined, isStream: true, isNeutral: false }],
-      [other, undefined],
-    ] as const;
-    const wrong = declared.find(([handler, route]) => !isDeepStrictEqual(routeOf(Trial, handler as object), route));
-    return wrong && `the route ${inspect(wrong[1])} comes back as ${inspect(routeOf(Trial, wrong[0] as object))}`;
-  },
-};

@@ -61,7 +61,7 @@ export const STATEMENT_SETTINGS = {
 };
 
 /** The settings of this library. */
-export type PostgresConfig = Pick<Config, 'fastPaths' | 'product'> &
+export type PostgresConfig = Pick<Config, 'product'> &
   SettingsOf<typeof DATABASE_SETTINGS & typeof EMBEDDED_SETTINGS & typeof POOL_SETTINGS & typeof STATEMENT_SETTINGS>;
 
 /** The settings for statements that need a session of their own: `databaseUrl` is DATABASE_DIRECT_URL if that is set. */

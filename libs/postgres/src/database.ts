@@ -9,9 +9,9 @@ import { Batches, type BatchLimits } from './batches.js';
 import { asUnavailable } from './connections/connection-errors.js';
 import { breakOnSilence } from './connections/breaker.js';
 import { type ServicePool, StatementRunner } from './connections/service-pool.js';
-import { executeOf } from './execution.js';
+import { executePreparedQuery } from './prepared-query.internals.js';
 import { transactionStatusOf } from './pg-connection.internals.js';
-import type { Statement } from './statements.js';
+import { type Execute, executeQuery, type Statement } from './statements.js';
 import type { ServiceDataSource } from './service-data-source.js';
 import { migrationStatus, schemaFault } from './schema/migration-history.js';
 
@@ -26,6 +26,9 @@ export interface Transaction {
   readonly manager: EntityManager;
 }
 
+/** Behind a pooler in transaction mode, each statement may run in another session, so none is prepared. */
+const executeUnnamed: Execute = (client, { text }, values) => executeQuery(client, { name: '', text }, values);
+
 /**
  * Runs SQL statements, without TypeORM. Each row is an array of columns; bigint columns are exact decimal strings.
  *
@@ -39,9 +42,6 @@ export class Database implements OnModuleInit {
   /** @internal */
   readonly pool: ServicePool;
 
-  /** @internal Whether `Batches` may run the statements of requests: the fast path `batching`. */
-  readonly mayBatch: boolean;
-
   /** Longest time in ms that a request waits in a queue, and that a statement waits for a connection. */
   readonly acquireTimeoutMs: number;
 
@@ -51,9 +51,11 @@ export class Database implements OnModuleInit {
     @Inject(Config) private readonly config: PostgresConfig,
   ) {
     this.acquireTimeoutMs = config.acquireTimeoutMs;
-    this.mayBatch = config.fastPaths;
     this.pool = (dataSource as ServiceDataSource).pool;
-    this.statements = new StatementRunner(this.pool, executeOf(config));
+    this.statements = new StatementRunner(
+      this.pool,
+      config.databaseDirectUrl === undefined ? executePreparedQuery : executeUnnamed,
+    );
   }
 
   onModuleInit(): void {

@@ -1,49 +1,94 @@
-import pg from 'pg';
-import { PG_CONNECTION } from './pg-connection.internals.js';
+import { duplexPair } from 'node:stream';
+import { setImmediate as nextTurn } from 'node:timers/promises';
+import pg, { type ClientBase, type PoolClient, type PoolConfig } from 'pg';
+import {
+  collectParameters,
+  copyRows,
+  destroySocket,
+  transactionStatusOf,
+  unansweredStatement,
+} from './pg-connection.internals.js';
 
-interface Internals {
-  readonly connection: NodeJS.EventEmitter & { readonly stream: { destroy: () => void } };
+/** Turns of the event loop that a message in memory needs at most. */
+const TURNS = 10;
+
+/** A message of PostgreSQL: its type, and a body in Latin-1. */
+function message(type: string, body: string): Buffer {
+  const head = Buffer.alloc(5, type, 'latin1');
+  head.writeInt32BE(body.length + 4, 1);
+  return Buffer.concat([head, Buffer.from(body, 'latin1')]);
 }
 
-/** The clients of a changed pg. */
-function changed(change: (client: Internals) => void): typeof pg.Client {
-  return class extends pg.Client {
-    constructor(options?: pg.ClientConfig) {
-      super(options);
-      change(this);
-    }
+test('what pg does on a connection in memory, whose server is written here', async () => {
+  const seen: string[] = [];
+  const [socket, server] = duplexPair();
+  const settle = async (): Promise<void> => {
+    for (let turn = 0; turn < TURNS; turn++) await nextTurn();
   };
-}
-
-/** Without an event of the connection. */
-const without = (event: string): typeof pg.Client =>
-  changed(({ connection }) => {
-    const emit = connection.emit.bind(connection);
-    connection.emit = (name, ...values: unknown[]) => name !== event && emit(name, ...values);
+  const send = async (...messages: Buffer[]): Promise<void> => {
+    server.write(Buffer.concat(messages));
+    await settle();
+  };
+  const stream = Object.assign(socket, {
+    ...{ setNoDelay: ignore, ref: ignore, unref: ignore },
+    connect: () => setImmediate(() => socket.emit('connect')),
   });
-
-test('the installed pg is as known', async () => {
-  expect(await PG_CONNECTION.check()).toBeUndefined();
+  let sent: Buffer = Buffer.alloc(0);
+  server.on('data', (bytes: Buffer) => (sent = bytes));
+  const parameters = new Map<string, string>();
+  const onConnect = async (opened: ClientBase): Promise<void> => {
+    await nextTurn();
+    seen.push('onConnect');
+    opened.on('error', ignore);
+  };
+  class TrialClient extends pg.Client {
+    constructor(options?: PoolConfig) {
+      super(options);
+      collectParameters(this, parameters);
+    }
+  }
+  const options = { Client: TrialClient, onConnect, max: 1, ssl: false, user: 'toys', stream: () => stream };
+  const pool = new pg.Pool(options);
+  let client: PoolClient | undefined;
+  pool.connect().then(
+    (leased) => {
+      client = leased;
+      seen.push('leased');
+    },
+    (error: Error) => seen.push(error.message),
+  );
+  await settle();
+  await send(message('R', '\0\0\0\0'), message('S', 'toys\0on\0'), message('Z', 'I'));
+  const leased = client as unknown as PoolClient;
+  seen.push(`toys ${parameters.get('toys')}`);
+  const copy = (): void =>
+    void copyRows(leased, 'COPY toys', ['a']).then(
+      () => seen.push('copied'),
+      (error: Error) => seen.push(error.message),
+    );
+  copy();
+  await settle();
+  seen.push(sent.toString('latin1').replace(/[^ -~]+/g, '|'));
+  seen.push(unansweredStatement(leased) ? 'unanswered' : 'answered');
+  await send(message('G', '\0\0\0'), message('C', 'COPY 1\0'), message('Z', 'T'));
+  seen.push(unansweredStatement(leased) ? 'unanswered' : 'answered');
+  copy();
+  await send(message('E', 'Mrefused\0\0'));
+  transactionStatusOf(leased).then(
+    (status) => seen.push(`status ${status}`),
+    (error: Error) => seen.push(error.message),
+  );
+  await settle();
+  await send(message('Z', 'E'));
+  copy();
+  await settle();
+  destroySocket(leased, new Error('closed'));
+  await settle();
+  leased.release(true);
+  expect(seen).toEqual([
+    ...['onConnect', 'leased', 'toys on', 'Q|COPY toys|d|a|c|', 'unanswered', 'copied', 'answered'],
+    ...['refused', 'status E', 'closed'],
+  ]);
 });
 
-test.each<[change: string, Client: typeof pg.Client, difference: RegExp]>([
-  [
-    'a client does not know its statement',
-    changed((client) => Object.defineProperty(client, '_activeQuery', { get: () => undefined, set: () => undefined })),
-    /toys on; [^;]*; answered/,
-  ],
-  ['no parameterStatus', without('parameterStatus'), /leased; toys undefined/],
-  ['no errorMessage', without('errorMessage'), /copied; answered; copied/],
-  [
-    'a socket stays open',
-    changed(({ connection }) => (connection.stream.destroy = () => undefined)),
-    /status E; expected/,
-  ],
-])('another pg is noticed: %s', async (_, Client, difference) => {
-  expect(await PG_CONNECTION.check(Client)).toMatch(difference);
-});
-
-test('a pg without connections of clients is noticed', async () => {
-  const Client = changed((client) => Object.assign(client, { connection: undefined }));
-  await expect(PG_CONNECTION.check(Client)).rejects.toThrow(TypeError);
-});
+function ignore(): void {}

@@ -1,20 +1,8 @@
-import { PassThrough } from 'node:stream';
-import pg, { type Connection, type Submittable } from 'pg';
+import type { Connection, Submittable } from 'pg';
+import { prepareValue } from 'pg/lib/utils.js';
 import { serialize } from 'pg-protocol';
-import type { FastReach } from '#runtime';
 import { asFailedQuery } from './connections/connection-errors.js';
 import { asText, type ColumnParser, columnParserOf, type Execute, type Statement } from './statements.js';
-
-/** Imported dynamically, because a static import of a missing module would fail the start. */
-const utils = await import('pg/lib/utils.js').catch(() => undefined);
-
-/**
- * The text, or the bytes, that PostgreSQL reads a value from; null for null and undefined. Throws TypeError for a value that
- * cannot be sent. Exists unless the check says otherwise.
- */
-const prepareValue = utils?.prepareValue as (value: unknown) => string | Buffer | null;
-
-const { INT8 } = pg.types.builtins;
 
 const EXECUTE_AND_SYNC = Buffer.concat([serialize.execute(), serialize.sync()]);
 
@@ -106,53 +94,3 @@ export const executePreparedQuery: Execute = (client, statement, values) =>
       error === undefined ? resolve(rows) : reject(asFailedQuery(error, statement, values));
     client.query(new PreparedQuery(statement, values, settle));
   });
-
-/** The errors and rows of two executions, of which PostgreSQL refuses the second, and their messages. */
-const EXPECTED = ',1,Error: refused,; C|Stoys|P|toys|SELECT|D|Stoys|B|toys|1|E|S|B|toys|1|E|S|';
-
-/** How a client passes the messages of PostgreSQL to a query class. */
-interface ClientInternals {
-  readonly connection: Connection;
-  _activeQuery: Submittable;
-  _handleRowDescription(message: { fields: { dataTypeID: number }[] }): void;
-  _handleDataRow(message: { fields: string[] }): void;
-  _handleCommandComplete(message: { text: string }): void;
-  _handleErrorMessage(error: Error): void;
-  _handleReadyForQuery(message: { status: string }): void;
-}
-
-export const PREPARED_QUERIES: FastReach & {
-  check(Client?: typeof pg.Client, module?: typeof utils): string | undefined;
-} = {
-  dependency: 'pg',
-  touches:
-    'prepareValue of pg/lib/utils.js, the methods handle… that a client calls of a query, and serialize of pg-protocol',
-  why: 'one message for a prepared statement, without a description of its columns',
-  fastPath: 'prepared-queries',
-  check: (Client: typeof pg.Client = pg.Client, module: typeof utils = utils) => {
-    if (module?.prepareValue(1n) !== '1' || module.prepareValue(undefined) !== null)
-      return 'its prepareValue has changed';
-    const stream = new PassThrough();
-    const client = new Client({ stream: () => stream }) as unknown as ClientInternals;
-    const results: unknown[] = [];
-    const submit = (): void => {
-      const query = new PreparedQuery({ name: 'toys', text: 'SELECT' }, [1n], (error, rows) =>
-        results.push(error, rows),
-      );
-      query.submit(client.connection);
-      client._activeQuery = query;
-    };
-    submit();
-    client._handleRowDescription({ fields: [{ dataTypeID: INT8 }] });
-    client._handleDataRow({ fields: ['1'] });
-    client._handleCommandComplete({ text: 'SELECT 1' });
-    client._handleReadyForQuery({ status: 'I' });
-    submit();
-    client._handleErrorMessage(new Error('refused'));
-    // Since Node 26 a piece at a time.
-    let sent = '';
-    for (let piece; (piece = stream.read() as Buffer | null) !== null;) sent += piece.toString();
-    const seen = `${results.join()}; ${sent.replace(/[^ -~]+/g, '|')}`;
-    return seen === EXPECTED ? undefined : `its clients treat a query in another way (${seen}; expected: ${EXPECTED})`;
-  },
-};

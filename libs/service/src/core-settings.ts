@@ -6,7 +6,7 @@ import { LOG_SETTINGS, METRICS_SETTINGS } from '#observability';
 import { DOCUMENT_SETTINGS } from '#openapi';
 import { DEPRECATION_SETTINGS } from '#operations';
 import { DATABASE_SETTINGS, POOL_SETTINGS, STATEMENT_SETTINGS } from '#postgres';
-import { type Config, flag, integer, optional, parseList, type SettingsOf } from '#settings';
+import { type Config, integer, optional, parseList, type SettingsOf } from '#settings';
 
 /** The settings of every service, in the order of `.env.example`, by the member of `CoreConfig` that has the value. */
 export const CORE_SETTINGS = {
@@ -43,14 +43,6 @@ export const CORE_SETTINGS = {
   ...DRAIN_SETTINGS,
   ...LOG_SETTINGS,
   ...REQUEST_LOG_SETTINGS,
-  fastPaths: flag(
-    'FAST_PATHS',
-    ['on', 'off'],
-    true,
-    'Code that replaces work of Node.js, Nest, Express or pg for speed alone. Switch it off when the service misbehaves ' +
-      'after an upgrade.',
-    'on',
-  ),
 };
 
 /** The settings of one process, without those of parts. Libraries inject their own by `Config`. */

@@ -6,17 +6,17 @@ import { DeclaredErrors } from '#errors';
 import { ErrorFilter } from '#http';
 import { IdempotencyModule } from '#idempotency';
 import { BodyGuard, InputPipe } from '#input';
+import { checkClassRules, checkDocumentedMembers } from '#json';
 import { ObservabilityModule } from '#observability';
 import { OpenApiModule } from '#openapi';
-import { OperationRegistry } from '#operations';
+import { checkTransports, OperationRegistry } from '#operations';
 import { DatabaseModule, MIGRATIONS } from '#postgres';
-import { Clock, FastPaths, StartupError } from '#runtime';
+import { Clock, StartupError } from '#runtime';
 import { Config } from '#settings';
 import type { CoreConfig } from './core-settings.js';
 import { type LoadedPart, migrationsOf, type ServiceDefinition } from './definition.js';
 import { importsOf } from './module-imports.internals.js';
 import { PlatformModule } from './platform.module.js';
-import { checkReaches } from './reaches.js';
 
 /**
  * The definition of an application.
@@ -49,7 +49,10 @@ export async function serviceOf(app: Type, config: CoreConfig): Promise<Type> {
       `${app.name} is the service ${own}, but these are settings of ${given}: use readConfig(…) of its definition.`,
     );
   }
-  const fastPaths = await checkReaches(config.fastPaths);
+  // Secrecy depends on them, so another release of a dependency that differs here is refused, and not only warned of.
+  checkClassRules();
+  checkDocumentedMembers();
+  await checkTransports();
   const parts: LoadedPart[] = [];
   for (const part of definition.parts) if (part.load !== undefined) parts.push(await part.load());
   const migrations = await migrationsOf(definition);
@@ -68,11 +71,10 @@ export async function serviceOf(app: Type, config: CoreConfig): Promise<Type> {
     providers: [
       { provide: Config, useValue: config },
       { provide: MIGRATIONS, useValue: migrations },
-      { provide: FastPaths, useValue: fastPaths },
       { provide: DeclaredErrors, useClass: ConstraintErrors },
       Clock,
     ],
-    exports: [Config, MIGRATIONS, FastPaths, DeclaredErrors, Clock],
+    exports: [Config, MIGRATIONS, DeclaredErrors, Clock],
   })
   class ServiceModule {}
   return ServiceModule;

@@ -3,13 +3,13 @@ import { DiscoveryService } from '@nestjs/core';
 import type { Express } from 'express';
 import type { Logger } from 'pino';
 import { securitySchemesOf } from '#api-keys';
-import { FastPaths } from '#runtime';
 import { parseForm } from '#http';
 import { writeStreamsAsJson } from '#json';
-import { callHandlersDirectly, HANDLER_CALLS } from '#nest-speed';
+import { callHandlersDirectly } from '#nest-speed';
 import { LOGGER, NestLogger } from '#observability';
 import { OpenApiDocument } from '#openapi';
 import { refuseUnprotectedHandlers } from '#operations';
+import { isTested, untestedDependencies } from '#runtime';
 import { Config, URI_VERSIONS } from '#settings';
 import type { CoreConfig } from './core-settings.js';
 
@@ -22,13 +22,19 @@ export const APPLICATION_OPTIONS: NestApplicationOptions = {
 };
 
 /** Configures the Nest application before it listens, in `startService` and in every test. */
-export function setUpApplication(app: INestApplication): void {
-  const { corsOrigins, fastPaths } = app.get<CoreConfig>(Config);
+export async function setUpApplication(app: INestApplication): Promise<void> {
+  const { corsOrigins } = app.get<CoreConfig>(Config);
   app.useLogger(new NestLogger(app.get<Logger>(LOGGER)));
   (app.getHttpAdapter().getInstance() as Express).set('query parser', parseForm);
   app.enableVersioning(URI_VERSIONS);
   writeStreamsAsJson(app);
-  if (fastPaths) useFastPaths(app);
+  // Nest itself calls the handlers of a release that may call them in another way.
+  if (isTested('@nestjs/core')) await callHandlersDirectly(app);
+  const untested = untestedDependencies().join(', ');
+  if (untested !== '')
+    new Log('Dependencies').warn(
+      `The tests have not passed for ${untested}. Install the versions of package-lock.json.`,
+    );
   refuseUnprotectedHandlers(app);
   app.get(OpenApiDocument).describe(app, securitySchemesOf(app.get(DiscoveryService)));
   if (corsOrigins.length > 0) {
@@ -42,16 +48,5 @@ export function setUpApplication(app: INestApplication): void {
       // How long browsers may cache the response to a preflight request, in s.
       maxAge: 3600,
     });
-  }
-}
-
-/** Changes how handlers are called, unless a check at start forbids it. Logs each fast path that stays off. */
-function useFastPaths(app: INestApplication): void {
-  const paths = app.get(FastPaths);
-  const { fastPath } = HANDLER_CALLS;
-  if (paths.get(fastPath) === undefined) paths.set(fastPath, callHandlersDirectly(app));
-  for (const [path, difference] of paths) {
-    if (difference === undefined) continue;
-    new Log('FastPaths').warn(`The fast path ${path} stays off. ${difference}. Responses are the same, only slower.`);
   }
 }

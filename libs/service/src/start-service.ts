@@ -55,7 +55,7 @@ export async function create(
 ): Promise<NestApplication> {
   const nest = await make(await serviceOf(app, config), new PlatformExpressAdapter(config));
   try {
-    setUpApplication(nest);
+    await setUpApplication(nest);
     await options.setUp?.(nest);
   } catch (error) {
     await nest.close().catch(() => undefined);

@@ -45,8 +45,6 @@ export class Config {
   readonly product: Product;
   /** Base URL of links in responses, without a trailing slash. */
   readonly publicBaseUrl: string;
-  /** Whether the fast paths are used. Without them the service is slower and otherwise the same. */
-  readonly fastPaths: boolean;
 }
 
 /**

@@ -20,6 +20,11 @@ const GONE_SETTINGS: readonly GoneSetting[] = [
     matters: () => true,
     instead: 'DATABASE_URL serves all reads: delete the setting.',
   },
+  {
+    name: 'FAST_PATHS',
+    matters: () => true,
+    instead: 'The service has one way for each thing: delete the setting.',
+  },
 ];
 
 export const GONE_NAMES: readonly string[] = GONE_SETTINGS.map(({ name }) => name);
