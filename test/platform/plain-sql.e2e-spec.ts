@@ -1,12 +1,13 @@
 import { readFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
-import { DataSource } from 'typeorm';
+import { DataSource, type EntitySubscriberInterface, EventSubscriber } from 'typeorm';
 import { judge } from '../../contract/judge.js';
 import { PETS } from '../../contract/pets.js';
 import { ApiKeysService } from '#api-keys';
 import { ExpiredKeys } from '../../libs/idempotency/src/idempotency-key.repository.js';
 import { openDatabase } from '#postgres';
 import { PET_STORE } from '../../src/app.description.js';
+import { PetEntity } from '../../src/pets/pet.entity.js';
 import { seedPets } from '../../src/pets/pets.seed.js';
 import { createEmptyDatabase, migrateDatabase, type TestDatabase } from '../kit/test-database.js';
 import { createTestApp, type TestApp, writeUsage } from '../support/app.js';
@@ -39,6 +40,14 @@ interface Transfer {
 }
 type Made<Instance> = new (...given: never[]) => Instance;
 const load = async <Exports>(path: string): Promise<Exports> => (await import(`../../libs/${path}`)) as Exports;
+
+/** An entity with a subscriber shares no statements: TypeORM makes those of its repository. */
+@EventSubscriber()
+class PetSubscriber implements EntitySubscriberInterface<PetEntity> {
+  listenTo(): typeof PetEntity {
+    return PetEntity;
+  }
+}
 
 /** Begins each line of the log that begins an entry; further lines of an entry begin with a tab. */
 const ENTRY = '@entry@';
@@ -89,9 +98,11 @@ describeOnPostgresql('the statements of the service', () => {
     server = await startPostgresqlServer({ log_line_prefix: ENTRY });
     databases = [await createLogged(), await createLogged()];
     const [source, target] = databases as [TestDatabase, TestDatabase];
-    const app = await createTestApp({ database: source });
-    await use(app);
-    await app.close();
+    for (const subscribers of [[], [PetSubscriber]]) {
+      const app = await createTestApp({ database: source, typeorm: { subscribers } });
+      await use(app);
+      await app.close();
+    }
     const [from, to] = await Promise.all(
       [source, target].map(({ ownerSettings }) => openDatabase(readConfig(ownerSettings), MIGRATIONS)),
     );

@@ -1,10 +1,66 @@
 import type { DynamicModule, Type } from '@nestjs/common';
+import type { Command } from 'commander';
+import type { DataSource } from 'typeorm';
 import type { RequestStep } from '#api-keys';
-import { StartupError } from '#runtime';
+import type { OpenApiDocument } from '#openapi';
+import type { Database } from '#postgres';
+import { type Clock, StartupError } from '#runtime';
 import { commandHere } from '#settings';
 import type { Application, DocumentedPart, MigrationSource, Settings, SettingsOf } from '#settings';
-import type { Commands } from './commands/context.js';
 import type { CoreConfig } from './core-settings.js';
+
+/** Commands of a part or of a feature. */
+export interface Commands {
+  /** The first words of those that the service runs while it has the embedded database. */
+  readonly inService?: readonly string[];
+  /** Adds the commands. Loads nothing before a command runs. */
+  add(program: Command, context: CommandContext): void;
+}
+
+/** What a class needs that works on an open database, without Nest. */
+export interface OpenedDatabase {
+  readonly database: Database;
+  readonly clock: Clock;
+}
+
+/** The environment of a command: its own process, or the service that runs the command for it. */
+export interface CommandContext {
+  /** Prints a result, with escapes for what a terminal would obey. */
+  print(text: string): void;
+  /** Writes a result as it is, and waits for its reader. Throws StartupError when it cannot be written. */
+  write(bytes: string | Buffer): Promise<void>;
+  /** Prints a message for the operator, apart from the result. */
+  tell(text: string): void;
+  /** The line of standard input; `hint` is for a terminal. Throws StartupError unless there is exactly one. */
+  readLine(hint: string): Promise<string>;
+  /**
+   * Set if the service runs the command, between the requests that it serves: a long command awaits it after each step.
+   *
+   * @throws StartupError when the command must stop
+   */
+  readonly pause?: () => Promise<void>;
+  readonly application: ServiceDefinition;
+  /** Exit code of a completed command; 0 unless the command sets it. */
+  exitCode: number;
+  /** The settings of this process. */
+  config(): Promise<CoreConfig>;
+  /**
+   * Works with an instance of a class: that of the service, if it runs the command, else one made on the open database.
+   *
+   * @throws StartupError when the database cannot be opened, or has another schema
+   */
+  with<Service, Result>(
+    type: Type<Service>,
+    make: (opened: OpenedDatabase) => Service,
+    work: (service: Service) => Promise<Result>,
+  ): Promise<Result>;
+  /** @throws StartupError when the database cannot be opened or, unless `any` is wanted, has another schema */
+  withDatabase<Result>(schema: 'current' | 'any', work: (dataSource: DataSource) => Promise<Result>): Promise<Result>;
+  /** The document of the application. It needs no database. */
+  document(): Promise<OpenApiDocument>;
+  /** The scopes that operations of the application need, and those of a key that is made without any. It needs no database. */
+  scopes(): Promise<string[]>;
+}
 
 /** What a part adds to the application, loaded when the application is made. */
 export interface LoadedPart {

@@ -1,4 +1,4 @@
-import { Logger, type Type } from '@nestjs/common';
+import { type INestApplication, Logger, type Type } from '@nestjs/common';
 import { type NestApplication, NestFactory } from '@nestjs/core';
 import { once } from 'node:events';
 import type { Server } from 'node:http';
@@ -16,10 +16,18 @@ import type { ServiceDefinition } from './definition.js';
 import { definitionOf, serviceOf } from './service.module.js';
 import { APPLICATION_OPTIONS, setUpApplication } from './set-up.js';
 import { loadEnvironmentFile, readConfig } from './settings.js';
-import type { ServiceOptions } from './start.js';
 
 /** Time in ms that modules have to close after the last connection, which includes running statements. */
 const CLOSE_TIMEOUT_MS = 3_000;
+
+/** Additions of a project to the start of its service. */
+export interface ServiceOptions {
+  /**
+   * Called with each application after the platform's own set-up and before it listens. Calls that Nest's documentation
+   * puts into `main.ts`, such as `app.useWebSocketAdapter`, belong here.
+   */
+  readonly setUp?: (app: INestApplication) => void | Promise<void>;
+}
 
 /** See `startService`. */
 export async function start(app: Type, options: ServiceOptions): Promise<void> {

@@ -1,15 +1,7 @@
-import type { INestApplication, Type } from '@nestjs/common';
+import type { Type } from '@nestjs/common';
 import type { NestApplication } from '@nestjs/core';
 import type { CoreConfig } from './core-settings.js';
-
-/** Additions of a project to the start of its service. */
-export interface ServiceOptions {
-  /**
-   * Called with each application after the platform's own set-up and before it listens. Calls that Nest's documentation
-   * puts into `main.ts`, such as `app.useWebSocketAdapter`, belong here.
-   */
-  readonly setUp?: (app: INestApplication) => void | Promise<void>;
-}
+import type { ServiceOptions } from './start-service.js';
 
 /**
  * Starts a service with the settings of the environment and of `.env`, and stops it on SIGTERM, SIGINT or SIGHUP. If the

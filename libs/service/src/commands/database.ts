@@ -1,7 +1,7 @@
 import type { Command } from 'commander';
 import type { StartupError } from '#runtime';
 import type { MigrationStatus } from '#postgres';
-import type { CommandContext } from './context.js';
+import type { CommandContext } from '../definition.js';
 import { resultText, sentence, table } from './terminal.js';
 
 /** Adds `migrate`, `migrate:status` and `migrate:revert`. */

@@ -2,7 +2,7 @@ import type { Command } from 'commander';
 import type { ApiKeysService, IssuedApiKey, StoredApiKey } from '#api-keys';
 import { printable, StartupError } from '#runtime';
 import { nearestName } from '#settings';
-import type { CommandContext, OpenedDatabase } from './context.js';
+import type { CommandContext, OpenedDatabase } from '../definition.js';
 import { dayCell, durationArgument, NEW_DATABASE, resultText, table, timeCell } from './terminal.js';
 
 /** The argument that means a line of standard input: a key in it gets into no shell history and no list of processes. */

@@ -1,6 +1,6 @@
 import { Command, CommanderError } from 'commander';
-import { checkDefinition, type ServiceDefinition } from '../definition.js';
-import { type CommandContext, type LoadApplication, OwnContext } from './context.js';
+import { checkDefinition, type CommandContext, type ServiceDefinition } from '../definition.js';
+import { type LoadApplication, OwnContext } from './own-context.js';
 import { addDatabaseCommands } from './database.js';
 import { addKeyCommands } from './keys.js';
 import { runInsteadInService } from './service-client.js';

@@ -6,7 +6,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { StartupError } from '#runtime';
 import { loadEnvironmentFile as loadFile, optional, readSettings } from '#settings';
 import { loadEnvironmentFile } from '../settings.js';
-import type { CommandContext } from './context.js';
+import type { CommandContext } from '../definition.js';
 import { KEY_HINT } from './keys.js';
 
 /** What the service reports at the end of a command. */

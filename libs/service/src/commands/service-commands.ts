@@ -9,8 +9,7 @@ import { OperationRegistry } from '#operations';
 import type { ServiceDataSource } from '#postgres';
 import { Config } from '#settings';
 import type { CoreConfig } from '../core-settings.js';
-import type { ServiceDefinition } from '../definition.js';
-import type { CommandContext } from './context.js';
+import type { CommandContext, ServiceDefinition } from '../definition.js';
 import { END_FIELD, MAX_HEADER_BYTES, type ServiceCommand, type ServiceEnd } from './service-client.js';
 import { allScopes } from './without-service.js';
 
