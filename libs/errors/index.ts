@@ -12,6 +12,6 @@ export {
 } from './src/api-error.js';
 // eslint-disable-next-line no-restricted-syntax -- the whole catalogue is public
 export * from './src/error-catalogue.js';
-export { toApiError } from './src/http-exception.js';
-export { refusedInputOf, UNSTORABLE, unstorableIn } from './src/unstorable.js';
+export { toApiError } from './src/to-api-error.js';
+export { UNSTORABLE, unstorableIn } from './src/unstorable.js';
 export { withErrorBody } from './src/unreadable-file.js';

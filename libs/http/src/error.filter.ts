@@ -10,7 +10,7 @@ import {
 import { HttpAdapterHost } from '@nestjs/core';
 import type { Request, Response } from 'express';
 import { type Observable, throwError } from 'rxjs';
-import { ApiError, DeclaredErrors, refusedInputOf, RequestAbortedError, toApiError } from '#errors';
+import { ApiError, DeclaredErrors, RequestAbortedError, toApiError, VALIDATION_FAILED } from '#errors';
 import { answerBaseFilters, explained } from '#json';
 import { LimitedWarnings } from '#runtime';
 import type { PlatformExpressAdapter } from './express-adapter.js';
@@ -18,13 +18,11 @@ import type { PlatformExpressAdapter } from './express-adapter.js';
 /**
  * Turns everything that is thrown during a request into a response. Filters of modules come first.
  *
- * - An ApiError is sent unchanged.
- * - Nest's own exceptions and those of http-errors keep their status (`toApiError`). A status below 400 is no
- *   error: its response is sent as stock Nest sends it.
- * - What a feature has declared an error for, such as a violated constraint, becomes that error.
- * - An error of PostgreSQL that a value of the request has caused becomes a 400 that names the value.
- * - Anything else becomes a 500 with a fixed message, and is logged as an error: a person must look at it.
- * - The cause of other 5xx, and of a statement that took too long, is logged as a warning.
+ * - What a feature has declared an error for, such as a violated constraint, becomes that error. Everything else becomes what
+ *   `toApiError` says.
+ * - An exception of Nest with a status below 400 is no error: its response is sent as stock Nest sends it.
+ * - What becomes a 500 with a fixed message is logged as an error: a person must look at it.
+ * - The cause of other 5xx, of a statement that took too long, and of a value that PostgreSQL refused is logged as a warning.
  * - A RequestAbortedError gets no response. Neither does any other failure, except an ApiError, if the client has closed the
  *   connection while its body was arriving: multer and other readers then throw errors of their own.
  *
@@ -34,6 +32,7 @@ import type { PlatformExpressAdapter } from './express-adapter.js';
 export class ErrorFilter implements ExceptionFilter, OnModuleInit {
   private readonly logger = new Logger(ErrorFilter.name);
   private readonly warnings = new LimitedWarnings(this.logger);
+  private readonly refused = new LimitedWarnings(this.logger);
 
   constructor(
     private readonly adapterHost: HttpAdapterHost<PlatformExpressAdapter>,
@@ -73,12 +72,18 @@ export class ErrorFilter implements ExceptionFilter, OnModuleInit {
 
   private send(exception: unknown, declared: ApiError | undefined, request: Request, response: Response): void {
     const { context } = request;
-    const error = declared ?? refusedInputOf(exception, request) ?? toApiError(exception);
+    const error = declared ?? toApiError(exception, request);
     const { status } = error.definition;
     if (status === 500 && error.unavailableCause === undefined) {
       this.logger.error(explained(exception), context);
     } else if (status >= 500 && error.cause instanceof Error) {
       this.warnings.warn(`Returned ${status}: ${error.cause.message}`, error.cause, context);
+    } else if (declared === undefined && error !== exception && error.definition === VALIDATION_FAILED) {
+      const { code } = exception as { code: string };
+      this.refused.warn(
+        `PostgreSQL refused a value in ${context.operation} (${code}): of the request, or of the module`,
+        context,
+      );
     }
     this.adapterHost.httpAdapter.sendError(response, error);
   }

@@ -75,11 +75,6 @@ test('a fingerprint does not depend on the order of members, at any depth', () =
   const other = { tags: [{ b: 2, a: 1 }], categoryId: 7n, name: 'Rex' };
   expect(fingerprint(one)).toBe(fingerprint(other));
   expect(fingerprint({ toJSON: 1, a: 2 })).toBe(fingerprint({ a: 2, toJSON: 1 }));
-  const pairs: [string, number][] = [
-    ['a', 1],
-    ['b', 2],
-  ];
-  expect(fingerprint({ tags: new Map(pairs) })).toBe(fingerprint({ tags: new Map(pairs.reverse()) }));
 });
 
 test('a fingerprint is the same for what clients cannot send or do not mean', () => {
@@ -123,7 +118,6 @@ test.each<[string, object, object]>([
   ['a byte', Buffer.from('a'), Buffer.from('b')],
   ['bytes or their JSON', Buffer.from('a'), Buffer.from('a').toJSON()],
   ['the type of bytes', { bytes: new Uint8Array(4) }, { bytes: new Uint32Array(1) }],
-  ['a byte of an ArrayBuffer', { bytes: Uint8Array.of(1).buffer }, { bytes: Uint8Array.of(2).buffer }],
   ['a text', { text: 'a' }, { text: 'b' }],
   ['a symbol', { kind: Symbol('a') }, { kind: Symbol('b') }],
   ['a boxed value', { size: Object(1) as object }, { size: Object(2) as object }],
@@ -190,8 +184,7 @@ const { tree: input } = fc.letrec<Record<'tree', unknown>>((tie) => {
 function meaningOf(value: unknown): unknown {
   if (typeof value === 'number' && Number.isInteger(value) && !Object.is(value, -0)) return BigInt(value);
   if (Array.isArray(value)) return value.map(meaningOf);
-  if (value instanceof Set) return ['Set', ...[...value].map(meaningOf)].concat(Symbol.for('Set'));
-  if (value instanceof Map) return new Map([...value].map(([key, item]) => [key, meaningOf(item)]));
+  if (value instanceof Set || value instanceof Map) return [value.constructor, ...[...value].map(meaningOf)];
   if (typeof value !== 'object' || value === null || value instanceof Date || ArrayBuffer.isView(value)) return value;
   const isDefault = (name: string): boolean => value instanceof NewOrder && ['colour', 'sizes'].includes(name);
   const sent = Object.entries(value).filter(([name, member]) => member !== undefined && !isDefault(name));

@@ -31,13 +31,12 @@ function textOf(value: unknown, subTypes: readonly SubType[] = []): string {
   const itemOf = (item: unknown): string => textOf(item, subTypes);
   if (Array.isArray(value)) return `[${Array.from(value, itemOf).join()}]`;
   if (value instanceof Date) return `Date(${value.getTime()})`;
-  if (value instanceof Set) return `Set(${Array.from(value, itemOf).join()})`;
-  if (value instanceof Map) {
-    const entries = Array.from(value, ([key, item]) => `${textOf(key)}:${itemOf(item)}`);
-    return `Map(${entries.sort().join()})`;
+  if (ArrayBuffer.isView(value)) {
+    const bytes = Buffer.from(value.buffer, value.byteOffset, value.byteLength);
+    return `${tagOf(value)}(${bytes.toString('base64')})`;
   }
-  if (ArrayBuffer.isView(value)) return `${tagOf(value)}(${bytesOf(value.buffer, value.byteOffset, value.byteLength)})`;
-  if (value instanceof ArrayBuffer) return `ArrayBuffer(${bytesOf(value)})`;
+  // What class-transformer has made of an array or object.
+  if (Symbol.iterator in value) return `${tagOf(value)}(${Array.from(value as Iterable<unknown>, itemOf).join()})`;
   return textOfObject(value, subTypes);
 }
 
@@ -112,8 +111,4 @@ function isRoot(prototype: object): boolean {
 
 function tagOf(value: object): string {
   return Object.prototype.toString.call(value).slice('[object '.length, -1);
-}
-
-function bytesOf(buffer: ArrayBufferLike, offset = 0, length = buffer.byteLength): string {
-  return Buffer.from(buffer, offset, length).toString('base64');
 }

@@ -1,18 +1,60 @@
 import { HttpException } from '@nestjs/common';
 import { STATUS_CODES } from 'node:http';
 import { ApiError, type ApiErrorOptions } from './api-error.js';
-import { CLIENT_ERROR, GENERAL_ERRORS, INTERNAL_ERROR, SERVER_ERROR, TOOK_TOO_LONG } from './error-catalogue.js';
+import {
+  CLIENT_ERROR,
+  GENERAL_ERRORS,
+  INTERNAL_ERROR,
+  SERVER_ERROR,
+  TOOK_TOO_LONG,
+  VALIDATION_FAILED,
+} from './error-catalogue.js';
 
-/** The ApiError to send for anything that was thrown. */
-export function toApiError(exception: unknown): ApiError {
+/** Codes of PostgreSQL (SQLSTATE) for a value that a column, a type or a text cannot take. */
+const REFUSED_VALUES = '22001 22003 22007 22008 22009 22015 22021 22P02 22P05'.split(' ');
+
+/** Its code for a statement that it has cancelled. */
+const CANCELLED = '57014';
+
+/** What a client sends besides header fields: `body`, `query` and `params` of a request. */
+export interface RequestInput {
+  readonly body?: unknown;
+  readonly query: object;
+  readonly params: object;
+}
+
+/**
+ * The ApiError to send for anything that was thrown.
+ *
+ * - An ApiError is itself.
+ * - An exception of Nest or of http-errors keeps its status.
+ * - A statement with parameters of which PostgreSQL refuses a value is 400 `validation_failed`, if the request has an input.
+ *   The value may be one that the module has made, so a person must be told.
+ * - A statement that took too long is 500 `took_too_long`. Not 503 or 504, which clients repeat by themselves.
+ * - Anything else is 500 `internal_error`.
+ *
+ * @param input that of the request; undefined outside of one
+ */
+export function toApiError(exception: unknown, input?: RequestInput): ApiError {
   if (exception instanceof ApiError) return exception;
-  // PostgreSQL has cancelled a statement. Not 503 or 504, which clients repeat by themselves.
-  if (exception instanceof Error && 'code' in exception && exception.code === '57014') {
+  const { code, parameters } = exception instanceof Error ? (exception as RefusedStatement) : {};
+  if (code === CANCELLED) {
     const options = { cause: exception, unavailableCause: 'database_slow' } as const;
     return new ApiError(TOOK_TOO_LONG, TOOK_TOO_LONG.message, {}, options);
   }
+  if (code !== undefined && REFUSED_VALUES.includes(code) && parameters?.length && hasValues(input))
+    return new ApiError(VALIDATION_FAILED, 'A value of the request cannot be stored.', {}, { cause: exception });
   const known = exception instanceof HttpException ? fromHttpException(exception) : fromHttpErrors(exception);
   return known ?? httpError(500, '', { cause: exception });
+}
+
+/** Members of TypeORM's QueryFailedError. */
+type RefusedStatement = Partial<{ readonly code: string; readonly parameters: readonly unknown[] }>;
+
+function hasValues(input: RequestInput | undefined): boolean {
+  if (input === undefined) return false;
+  const { body, query, params } = input;
+  return body !== undefined || Object.keys(query).length > 0 || Object.keys(params).length > 0;
 }
 
 /**
