@@ -8,4 +8,3 @@ export { countCharacters, JSON_LIMITS, type JsonLimits } from './src/json-scan.j
 export { DECLARED, declaredMembers, declareJson, entityTag, explained, hasToJson } from './src/json-writer.js';
 export { jsonOf, jsonTextOf, shared, writeJson } from './src/json-writer.js';
 export { prepareError, sendByMethods, setMediaType, writeOwnJson } from './src/response-methods.js';
-export { writeStreamsAsJson } from './src/streams.internals.js';

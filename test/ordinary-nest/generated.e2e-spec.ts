@@ -133,7 +133,7 @@ test('compiler, linter, formatter and tests accept a generated feature, unchange
   const types = { extends: './tsconfig.json', include: [...changed, 'libs/**/*.d.ts', 'test/**/*.d.ts'] };
   await writeFile(join(copy.path, 'tsconfig.generated.json'), JSON.stringify(types));
   expect(await copy.run('scripts/generate.js')).toMatch(
-    /\nChanged: .*openapi\.json.* The other generated files are current\.\n/,
+    /^Changed: .*openapi\.json.* The other generated files are current\.\n/m,
   );
   await Promise.all([
     copy

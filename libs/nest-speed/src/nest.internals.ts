@@ -142,7 +142,7 @@ function createCall(calls: HandlerCalls, creation: Creation): Call | undefined {
     if (typeof (result as Awaitable)?.then === 'function') result = await result;
     if (after.length > 0) result = changed(after, result, context as ExecutionContext);
     // A promise if the response waits for its turn.
-    if (isValue(calls, result)) return applicationRef.reply(response, result, httpStatusCode) as Promise<void>;
+    if (isValue(calls, result)) return applicationRef.reply(response, result) as Promise<void>;
     await sendByNest(result, response, request);
   };
 }

@@ -4,7 +4,6 @@ import type { Express } from 'express';
 import type { Logger } from 'pino';
 import { securitySchemesOf } from '#api-keys';
 import { parseForm } from '#http';
-import { writeStreamsAsJson } from '#json';
 import { callHandlersDirectly } from '#nest-speed';
 import { LOGGER, NestLogger } from '#observability';
 import { OpenApiDocument } from '#openapi';
@@ -27,7 +26,6 @@ export async function setUpApplication(app: INestApplication): Promise<void> {
   app.useLogger(new NestLogger(app.get<Logger>(LOGGER)));
   (app.getHttpAdapter().getInstance() as Express).set('query parser', parseForm);
   app.enableVersioning(URI_VERSIONS);
-  writeStreamsAsJson(app);
   // Nest itself calls the handlers of a release that may call them in another way.
   if (isTested('@nestjs/core')) await callHandlersDirectly(app);
   const untested = untestedDependencies().join(', ');
