@@ -157,7 +157,7 @@ test('at four times the load that saturates it, the service serves at least 80 %
   expect(best).toBeGreaterThan(SHARE);
 }, 120_000);
 
-test('the service has no more connections than its limit: silent ones make room for new ones', async () => {
+test('the service has no more connections than its limit: further ones are dropped', async () => {
   const own = new ServiceProcess({ ...settings, KEEP_ALIVE_TIMEOUT_MS: '60000', DATABASE_POOL_SIZE: '10' }, tmpdir(), {
     openFiles: OPEN_FILES,
   });

@@ -124,13 +124,17 @@ describe('bodies that code of modules reads', () => {
     ['a guard', '/v1/test-uploads/note', JSON_TYPE, '{"text":"rex"}'],
   ];
 
-  test.each(READERS)('100 Continue as soon as %s reads', async (_, path, type, body) => {
-    const answer = await rawRequest(impatient.port, head(path, type, body.length, 'Expect: 100-continue'), {
-      then: { after: '100 Continue\r\n\r\n', send: body },
-      until: ' 201 ',
-    });
-    expect(answer).toMatch(/^HTTP\/1\.1 100 Continue\r\n\r\nHTTP\/1\.1 201 /);
-  });
+  // Middleware reads before the key is known.
+  test.each(READERS.filter(([reader]) => reader !== 'express.json()'))(
+    '100 Continue for %s, behind the key',
+    async (_, path, type, body) => {
+      const answer = await rawRequest(impatient.port, head(path, type, body.length, 'Expect: 100-continue'), {
+        then: { after: '100 Continue\r\n\r\n', send: body },
+        until: ' 201 ',
+      });
+      expect(answer).toMatch(/^HTTP\/1\.1 100 Continue\r\n\r\nHTTP\/1\.1 201 /);
+    },
+  );
 
   test.each(READERS)('408 request_timeout: half a body for %s and then silence', async (_, path, type, body) => {
     const answer = await rawRequest(impatient.port, `${head(path, type, body.length)}${body.slice(0, 12)}`);

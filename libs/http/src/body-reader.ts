@@ -1,4 +1,4 @@
-import type { Request, Response } from 'express';
+import type { Request } from 'express';
 import { isUtf8 } from 'node:buffer';
 import { parse as parseUrlEncoded, type ParsedUrlQuery, unescape } from 'node:querystring';
 import {
@@ -12,21 +12,11 @@ import {
   VALIDATION_FAILED,
 } from '#errors';
 import { type JsonLimits, readJson } from '#json';
-import { SMALL_CHUNKS } from './connections/parser-errors.js';
-import { beforeFirstRead, filterChunks, stopReading } from './node-http.internals.js';
 import { announcesBody } from './requests/request-checks.js';
 import { advance, BODY } from './requests/request-context.js';
 import type { RequestsInFlight } from './requests/requests-in-flight.js';
-import {
-  CHUNK_COST,
-  FREE_CHUNKS,
-  LARGE_BODY_BYTES,
-  MAX_BYTES_OF_BODIES,
-  MAX_FORM_BYTES,
-  placesKept,
-  SMALL_CHUNK_BYTES,
-} from './requests/server-limits.js';
-import type { ClientId, Turns } from './requests/turns.js';
+import { CHUNK_COST, LARGE_BODY_BYTES, MAX_BYTES_OF_BODIES, MAX_FORM_BYTES } from './requests/server-limits.js';
+import type { Turns } from './requests/turns.js';
 
 const JSON_TYPE = 'application/json';
 const TOO_MANY_BODIES = serviceUnavailable('bodies');
@@ -53,8 +43,6 @@ export interface BodyPlan {
 export class BodyReader {
   /** Bytes of the bodies of all requests that are not answered, except of bodies that came together with the header section. */
   private held = 0;
-  /** The same bytes by client. */
-  private readonly heldBy = new Map<ClientId, number>();
 
   constructor(
     private readonly inFlight: RequestsInFlight,
@@ -76,12 +64,18 @@ export class BodyReader {
     if (!announcesBody(request)) return noBody(plan);
     // The parser refused the body while the API key was looked up: waiting for the rest would never end.
     if (request.context.bodyError) throw request.context.bodyError;
-    if (plan.leavesMultipart && /^multipart\//i.test(headers['content-type'] ?? '')) return undefined;
+    if (plan.leavesMultipart && /^multipart\//i.test(headers['content-type'] ?? '')) return this.leave(request);
     const fault = mediaTypeFault(request, plan);
     if (fault && plan.isRequired) throw fault;
-    if (fault) return undefined;
+    if (fault) return this.leave(request);
     if (Number(headers['content-length'] ?? 0) > plan.maxBytes) throw bodyTooLarge(plan);
+    sendContinue(request);
     return request.complete ? this.parse(request, arrivedBytes(request, plan), plan) : this.readSoon(request, plan);
+  }
+
+  /** Leaves the body to code of modules, and lets a client that waits for `100 Continue` send it. */
+  leave(request: Request): undefined {
+    sendContinue(request);
   }
 
   private async readSoon(request: Request, plan: BodyPlan): Promise<unknown> {
@@ -113,16 +107,14 @@ export class BodyReader {
   private async arrivingBytes(request: Request, plan: BodyPlan): Promise<Buffer> {
     const chunks: Buffer[] = [];
     let length = 0;
-    const { clientId } = request.context;
-    const release = (): void => this.hold(clientId, -length - chunks.length * CHUNK_COST);
+    const release = (): void => void (this.held -= length + chunks.length * CHUNK_COST);
     try {
       await new Promise<void>((resolve, reject) => {
         request.on('data', (chunk: Buffer) => {
           chunks.push(chunk);
           length += chunk.length;
-          this.hold(clientId, chunk.length + CHUNK_COST);
-          const isTooMuch = this.held > MAX_BYTES_OF_BODIES && !this.hasShareLeft(clientId);
-          if (length <= plan.maxBytes && !isTooMuch) return;
+          this.held += chunk.length + CHUNK_COST;
+          if (length <= plan.maxBytes && this.held <= MAX_BYTES_OF_BODIES) return;
           // The rest is dropped.
           request.removeAllListeners('data');
           reject(length > plan.maxBytes ? bodyTooLarge(plan) : TOO_MANY_BODIES);
@@ -141,19 +133,6 @@ export class BodyReader {
     if (request.res?.closed) release();
     else request.res?.once('close', release);
     return chunks.length === 1 ? (chunks[0] as Buffer) : Buffer.concat(chunks);
-  }
-
-  private hold(client: ClientId, bytes: number): void {
-    this.held += bytes;
-    const ofClient = (this.heldBy.get(client) ?? 0) + bytes;
-    if (ofClient === 0) this.heldBy.delete(client);
-    else this.heldBy.set(client, ofClient);
-  }
-
-  /** Whether a client holds less than its even share: a quarter more memory is kept for such clients, as with places in flight. */
-  private hasShareLeft(client: ClientId): boolean {
-    if (this.held > MAX_BYTES_OF_BODIES + placesKept(MAX_BYTES_OF_BODIES)) return false;
-    return (this.heldBy.get(client) ?? 0) < MAX_BYTES_OF_BODIES / this.heldBy.size;
   }
 }
 
@@ -263,33 +242,9 @@ function aborted(): RequestAbortedError {
   return new RequestAbortedError('The client closed the connection.');
 }
 
-/**
- * Sends `100 Continue` when the platform or code of a module begins to read the body of a request that expects it
- * (RFC 9110, section 10.1.1).
- */
-export function continueWhenRead(request: Request, response: Response): void {
-  const { context } = request;
-  advance(context, BODY.CONTINUE_AWAITED);
-  beforeFirstRead(request, () => {
-    if (response.headersSent) return;
-    advance(context, BODY.CONTINUED);
-    response.writeContinue();
-  });
-}
-
-/**
- * Refuses a chunked body with too many small chunks, as an error of the parser: `refuse` is called once, and nothing more is read.
- * Node reads all that has arrived without a pause, and takes nearly as long for a chunk of one byte as for one of a KiB.
- */
-export function limitChunks(request: Request, refuse: (error: Error) => void): void {
-  let [chunks, bytes, isOver] = [0, 0, false];
-  filterChunks(request, (chunk) => {
-    bytes += chunk?.length ?? 0;
-    if (chunk !== null && !isOver && ++chunks > FREE_CHUNKS + bytes / SMALL_CHUNK_BYTES) {
-      isOver = true;
-      stopReading(request);
-      refuse(Object.assign(new Error('The chunks of a body are too small.'), { code: SMALL_CHUNKS }));
-    }
-    return !isOver;
-  });
+/** Sends `100 Continue` to a client that waits for it with its body, which will be read (RFC 9110, section 10.1.1). */
+function sendContinue({ context, res }: Request): void {
+  if (context.bodyStage !== BODY.CONTINUE_AWAITED) return;
+  advance(context, BODY.CONTINUED);
+  res?.writeContinue();
 }

@@ -5,14 +5,15 @@ import { type Server, ServerResponse } from 'node:http';
 import { ApiError, BAD_REQUEST, EXPECTATION_FAILED, ROUTE_NOT_FOUND, toApiError, withErrorBody } from '#errors';
 import { writeOwnJson } from '#json';
 import { activeTrace } from '#runtime';
-import { BodyReader, continueWhenRead, limitChunks } from './body-reader.js';
+import { BodyReader } from './body-reader.js';
 import { Connections } from './connections/connections.js';
 import { drain } from './connections/drain.js';
 import { answerParserErrors } from './connections/parser-errors.js';
-import { Delays } from './replies/delays.js';
 import { Replies } from './replies/replies.js';
 import { checkRequest, normalTarget } from './requests/request-checks.js';
 import {
+  advance,
+  BODY,
   isAborted,
   REQUEST_ID_HEADER,
   RequestContext,
@@ -56,7 +57,6 @@ export class PlatformExpressAdapter extends ExpressAdapter {
   observer: RequestObserver | undefined;
   private readonly turns = new Turns();
   private readonly inFlight: RequestsInFlight;
-  private readonly delays: Delays;
   /** True while draining: requests in flight finish, and each response closes its connection. */
   isDraining = false;
   /** Reads the bodies of requests as their handlers take them. */
@@ -79,9 +79,8 @@ export class PlatformExpressAdapter extends ExpressAdapter {
     super(app);
     this.addHooks = takeMiddleware(app);
     writeOwnJson(app);
-    this.inFlight = new RequestsInFlight(config.maxRequestsInFlight, this.clientOf);
+    this.inFlight = new RequestsInFlight(config.maxRequestsInFlight);
     this.bodies = new BodyReader(this.inFlight, this.turns);
-    this.delays = new Delays(this.inFlight);
     // eslint-disable-next-line @typescript-eslint/no-this-alias -- the listener's own `this` is the response
     const adapter = this;
     this.onClose = function () {
@@ -125,7 +124,6 @@ export class PlatformExpressAdapter extends ExpressAdapter {
 
   override beforeClose(): void {
     this.isDraining = true;
-    this.delays.end();
   }
 
   /** Drains the server. Resolves when no connection is open. */
@@ -145,8 +143,8 @@ export class PlatformExpressAdapter extends ExpressAdapter {
 
   override initHttpServer(): void {
     const app = this.getInstance<Express>();
-    const { server, serve } = createHttpServer(app, this.config);
-    this.connections = new Connections(server, serve, this.config, this.turns, this.clientOf);
+    const server = createHttpServer(app, this.config);
+    this.connections = new Connections(server, this.config, this.turns, this.clientOf);
     const { json, send } = app.response;
     this.replies = new Replies(this.inFlight, this, `Bearer realm="${this.config.product.name}"`, { json, send });
     this.httpServer = server;
@@ -166,10 +164,7 @@ export class PlatformExpressAdapter extends ExpressAdapter {
 
   private enter(event: string, request: Request, response: Response): void {
     request.context = new RequestContext(requestIdFrom(request.headers['x-request-id']));
-    if (request.headers['transfer-encoding'] !== undefined) {
-      limitChunks(request, (error) => (this.httpServer as Server).emit('clientError', error, request.socket));
-    }
-    if (event === 'checkContinue') continueWhenRead(request, response);
+    if (event === 'checkContinue') advance(request.context, BODY.CONTINUE_AWAITED);
     const serve = (): void => {
       const { context } = request;
       context.traceId = activeTrace?.traceId();
@@ -244,11 +239,9 @@ export class PlatformExpressAdapter extends ExpressAdapter {
     return /^application\/([\w.-]+\+)?json$/i.test(value) ? response.setHeader(name, value) : response.set(name, value);
   }
 
-  /** Responds with an error, or cuts a response that has begun. A 401 or 429 may be delayed. */
+  /** Responds with an error, or cuts a response that has begun. */
   sendError(response: Response, error: ApiError): void {
-    const status = error.getStatus();
-    if (status === 401 || status === 429) this.delays.delay(response, () => this.replies.sendError(response, error));
-    else this.replies.sendError(response, error);
+    this.replies.sendError(response, error);
   }
 
   /** Returns a promise if a large page waits for its client's turn. */

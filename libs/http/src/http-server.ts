@@ -1,12 +1,11 @@
 import type { Express } from 'express';
-import type { IncomingMessage, Server } from 'node:http';
-import type { Socket } from 'node:net';
+import { createServer, type IncomingMessage, type Server } from 'node:http';
 import type { Config, SettingsOf } from '#settings';
 import { answeringOn, connectionOf } from './connections/connections.js';
 import type { DRAIN_SETTINGS } from './connections/drain.js';
 import { createMessageClasses } from './express-prototypes.internals.js';
 import { joinWrites } from './joined-writes.internals.js';
-import { createSteeredServer } from './node-http.internals.js';
+import { steerUpgrades } from './node-http.internals.js';
 import { announcesBody } from './requests/request-checks.js';
 import type { REQUEST_LOG_SETTINGS } from './requests/request-context.js';
 import { MAX_HEADER_BYTES, type SERVER_SETTINGS, TIMEOUT_CHECK_INTERVAL_MS } from './requests/server-limits.js';
@@ -14,16 +13,12 @@ import { MAX_HEADER_BYTES, type SERVER_SETTINGS, TIMEOUT_CHECK_INTERVAL_MS } fro
 export type HttpConfig = Pick<Config, 'product'> &
   SettingsOf<typeof SERVER_SETTINGS & typeof DRAIN_SETTINGS & typeof REQUEST_LOG_SETTINGS>;
 
-/**
- * Creates the HTTP server: message classes, limits and time-outs. `parser-errors.ts` answers 408 when a time-out is
- * over. `serve` makes a connection one of HTTP; `connections.ts` calls it.
- */
-export function createHttpServer(
-  app: Express,
-  config: HttpConfig,
-): { server: Server; serve: (socket: Socket) => void } {
-  const options = {
-    ...createMessageClasses(app),
+/** Creates the HTTP server: message classes, limits and time-outs. `parser-errors.ts` answers 408 when a time-out is over. */
+export function createHttpServer(app: Express, config: HttpConfig): Server {
+  const classes = createMessageClasses(app);
+  steerUpgrades(classes.IncomingMessage, switchesProtocol);
+  const server = createServer({
+    ...classes,
     maxHeaderSize: MAX_HEADER_BYTES,
     headersTimeout: Math.min(config.headersTimeoutMs, config.requestTimeoutMs),
     requestTimeout: config.requestTimeoutMs,
@@ -34,13 +29,13 @@ export function createHttpServer(
     // Otherwise Node would keep the first of two `Authorization` or `Host` fields, and others might read the second one.
     joinDuplicateHeaders: true,
     noDelay: true,
-  };
-  const { server, serve } = createSteeredServer(options, switchesProtocol);
+  });
+  server.maxConnections = config.maxConnections;
   // No limit on the number of header fields: by default Node ignores those after the first 1000, so they would not be
   // checked. MAX_HEADER_BYTES bounds the work.
   server.maxHeadersCount = 0;
   server.on('connection', joinWrites);
-  return { server, serve };
+  return server;
 }
 
 /**

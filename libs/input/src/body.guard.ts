@@ -69,8 +69,10 @@ export class BodyGuard implements CanActivate {
       plan = bodyPlanOf(execution.getClass(), execution.getHandler() as Handler, this.config.maxBodyBytes);
       this.plans.set(operation, plan);
     }
-    if (plan === null || request.body !== undefined || request.readableDidRead) return true;
-    const body = this.adapterHost.httpAdapter.bodies.read(request, plan);
+    if (request.body !== undefined || request.readableDidRead) return true;
+    const { bodies } = this.adapterHost.httpAdapter;
+    if (plan === null) return bodies.leave(request) ?? true;
+    const body = bodies.read(request, plan);
     const declared = plan;
     if (body instanceof Promise) return body.then((read: unknown) => setBody(request, read, declared));
     return setBody(request, body, declared);

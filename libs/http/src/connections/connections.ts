@@ -5,12 +5,10 @@ import type { Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
 import { LimitedWarnings } from '#runtime';
 import { isExempt, TOO_MANY_IN_FLIGHT } from '../requests/requests-in-flight.js';
-import { MAX_PIPELINED_REQUESTS, QUIET_MS, REFUSAL_PAUSE_MS } from '../requests/server-limits.js';
+import { MAX_PIPELINED_REQUESTS, REFUSAL_PAUSE_MS } from '../requests/server-limits.js';
 import type { ClientId, Turns } from '../requests/turns.js';
 
 class Connection {
-  /** When it was accepted, in ms of `performance.now()`. */
-  readonly acceptedAt = performance.now();
   /** The requests without a response, in the order in which they arrived. The first one is being served. */
   readonly turns: { readonly response: Response; readonly begin: () => void }[] = [];
   latest: Response | undefined;
@@ -45,36 +43,32 @@ export function answeringOn(socket: Duplex): Response | undefined {
  * - A request with `Upgrade` ends the connection (see `http-server.ts`): its response says `Connection: close`, and
  *   later requests are ignored.
  * - After a request was refused for overload, the next one of its connection waits for REFUSAL_PAUSE_MS.
- * - A silent connection, on which nothing but blank lines has arrived, is not yet one of HTTP: no time of a request runs. After
- *   KEEP_ALIVE_TIMEOUT_MS it is closed without a response and without a line in the log.
- * - At the limit of connections (`server-limits.ts`, and the limit of open files) the oldest silent one closes for a new one.
- *   If none has been silent for QUIET_MS, those close that have been without a request for longest, at least QUIET_MS. If all
- *   have a request, the new one is dropped.
+ * - A silent connection, on which nothing has arrived, is closed after KEEP_ALIVE_TIMEOUT_MS without a response and without a line
+ *   in the log.
+ * - Beyond the limit of connections (`server-limits.ts`, and the limit of open files) new ones are dropped.
  * - A connection whose client reads nothing of its response for `writeTimeoutMs` is cut.
  */
 export class Connections {
   private readonly warnings = new LimitedWarnings(new Logger(Connections.name));
   private readonly open = new Set<Socket>();
-  /** The silent ones, the oldest first. */
-  private readonly silent = new Set<Socket>();
-  /** When the next look for quiet connections may begin, in ms of `performance.now()`. */
-  private nextLook = 0;
   /** Requests that wait behind an earlier one of their connection. */
   private waiting = 0;
   private closesIdle = false;
   /** Connections that were dropped beyond the limit since the start. */
   dropped = 0;
 
-  /** @param serve makes a connection one of HTTP */
   constructor(
-    server: Server,
-    private readonly serve: (socket: Socket) => void,
+    private readonly server: Server,
     private readonly limits: Readonly<Record<'maxConnections' | 'writeTimeoutMs' | 'keepAliveTimeoutMs', number>>,
     private readonly turns: Turns,
     private readonly clientOf: (request: Request) => ClientId,
   ) {
     server.timeout = limits.writeTimeoutMs;
     server.on('connection', (socket) => this.accept(socket));
+    server.on('drop', () => {
+      this.dropped++;
+      this.warnings.warn(`Dropped a connection beyond the limit of ${limits.maxConnections}.`);
+    });
     server.on('timeout', closeUnlessServed);
   }
 
@@ -92,6 +86,8 @@ export class Connections {
       this.warnings.warn('Cut a connection, because too many requests were sent ahead.');
     }
     if (connection.isEnding) return;
+    // Until the first request it is that of a silent connection.
+    if (connection.latest === undefined) request.socket.setTimeout(this.server.timeout);
     connection.latest = response;
     if (request.headers.upgrade !== undefined) {
       connection.isEnding = true;
@@ -143,7 +139,7 @@ export class Connections {
     for (const socket of this.open) {
       const { turns, bytesRead } = connectionOf(socket);
       // Not `server.closeIdleConnections()`, which cuts responses that are not sent completely.
-      if (this.silent.has(socket) || (turns.length === 0 && socket.bytesRead === bytesRead)) socket.destroy();
+      if (turns.length === 0 && socket.bytesRead === bytesRead) socket.destroy();
     }
   }
 
@@ -161,86 +157,15 @@ export class Connections {
   }
 
   private accept(socket: Socket): void {
-    // Not `server.maxConnections`, which would make no room.
-    if (this.open.size >= this.limits.maxConnections && !this.makeRoom()) {
-      socket.destroy();
-      this.dropped++;
-      this.warnings.warn(`Dropped a connection beyond the limit of ${this.limits.maxConnections}.`);
-      return;
-    }
     const connection = new Connection();
     (socket as ConnectionSocket)[CONNECTION] = connection;
     this.open.add(socket);
     socket.once('close', () => {
       this.open.delete(socket);
-      this.silent.delete(socket);
       this.waiting -= Math.max(0, connection.turns.length - 1);
       connection.turns.length = 0;
     });
-    this.awaitFirstByte(socket, connection.acceptedAt + this.limits.keepAliveTimeoutMs);
-  }
-
-  /** Serves a connection from its first byte that is no blank line (RFC 9112, section 2.2), and closes it at a deadline. */
-  private awaitFirstByte(socket: Socket, deadline: number): void {
-    const close = (): void => void socket.destroy();
-    const ignore = (): void => undefined;
-    const read = (bytes: Buffer): void => {
-      if (bytes.every((byte) => byte === 0x0a || byte === 0x0d)) {
-        // Bytes prolong the time-out of a socket.
-        socket.setTimeout(Math.max(1, deadline - performance.now()));
-        return;
-      }
-      this.silent.delete(socket);
-      socket.off('data', read).off('end', close).off('timeout', close).off('error', ignore);
-      this.serve(socket);
-      socket.unshift(bytes);
-    };
-    this.silent.add(socket);
     socket.setTimeout(this.limits.keepAliveTimeoutMs);
-    // The connection closes after an error by itself.
-    socket.on('data', read).on('end', close).on('timeout', close).on('error', ignore);
-  }
-
-  /**
-   * Closes the oldest silent connection, or if it is younger than QUIET_MS, whose client may be about to send, some that are
-   * quiet. Returns whether any was closed.
-   */
-  private makeRoom(): boolean {
-    const [oldest] = this.silent;
-    const isOld = oldest !== undefined && connectionOf(oldest).acceptedAt <= performance.now() - QUIET_MS;
-    const quiet = isOld ? [] : this.quiet();
-    const closing = oldest === undefined || quiet.length > 0 ? quiet : [oldest];
-    for (const socket of closing) {
-      this.open.delete(socket);
-      this.silent.delete(socket);
-      socket.destroy();
-    }
-    if (closing.length === 0) return false;
-    this.warnings.warn(
-      `At the limit of ${this.limits.maxConnections} connections: closed one without a request to accept another.`,
-    );
-    return true;
-  }
-
-  /**
-   * Up to a hundredth of the connections, those that have been without a request for longest. A look at all of them takes a
-   * millisecond, so it finds several, or does not begin again for QUIET_MS.
-   */
-  private quiet(): Socket[] {
-    const now = performance.now();
-    if (now < this.nextLook) return [];
-    const quiet: { socket: Socket; since: number }[] = [];
-    for (const socket of this.open) {
-      const { acceptedAt, isTaken, latest, turns } = connectionOf(socket);
-      const since = latest?.req.context.answeredAt ?? acceptedAt;
-      if (turns.length === 0 && !isTaken && since < now - QUIET_MS) quiet.push({ socket, since });
-    }
-    if (quiet.length === 0) this.nextLook = now + QUIET_MS;
-    const count = Math.ceil(this.limits.maxConnections / 100);
-    return quiet
-      .sort((one, other) => one.since - other.since)
-      .slice(0, count)
-      .map(({ socket }) => socket);
   }
 
   private begin(request: Request, begin: () => void): void {

@@ -53,14 +53,10 @@ export const MAX_HEADER_BYTES = 16 * 1024;
 /**
  * Memory in bytes for the bodies of a process, each from its first chunk until its request has a response: four times
  * the largest MAX_BODY_BYTES. Each chunk counts as its length and CHUNK_COST bytes. A body for which too little is left
- * gets 503; a quarter more is for clients that hold less than their even share (`placesKept`).
+ * gets 503.
  */
 export const MAX_BYTES_OF_BODIES = 64 * 1024 * 1024;
 export const CHUNK_COST = 512;
-
-/** A body in chunks may have this many of any size; the others must have SMALL_CHUNK_BYTES on average. */
-export const FREE_CHUNKS = 1_000;
-export const SMALL_CHUNK_BYTES = 32;
 
 /** Largest form in bytes, whatever MAX_BODY_BYTES says: parsing a MiB takes up to 0.2 s. */
 export const MAX_FORM_BYTES = 1024 * 1024;
@@ -77,18 +73,6 @@ export const LARGE_PAGE_ITEMS = 25;
 
 /** Largest piece of a response in bytes. The next one is written when the client has taken the one before. */
 export const PIECE_BYTES = 256 * 1024;
-
-/**
- * Places in flight beyond MAX_REQUESTS_IN_FLIGHT, and bytes of bodies beyond MAX_BYTES_OF_BODIES, for clients that hold less than
- * their even share.
- */
-export function placesKept(limit: number): number {
-  return Math.ceil(limit / 4);
-}
-
-/** Refusals (401, 429) that a process sends at once in a second, and the largest number of those that wait for REFUSAL_PAUSE_MS. */
-export const PROMPT_REFUSALS = 100;
-export const MAX_DELAYED = 100;
 
 /** Longest request target in characters. A longer one gets 414. */
 export const MAX_URI_LENGTH = 8 * 1024;
@@ -107,9 +91,6 @@ export const LINGER_MS = 1_000;
  */
 export const LISTEN_BACKLOG = 4_096;
 
-/** A connection may lose its place at the limit of connections after this time in ms without a request. */
-export const QUIET_MS = 1_000;
-
 /** Interval in ms of the check for `headersTimeoutMs` and `requestTimeoutMs`; a 408 may be late by this much. */
 export const TIMEOUT_CHECK_INTERVAL_MS = 500;
 
@@ -120,7 +101,7 @@ export const TIMEOUT_CHECK_INTERVAL_MS = 500;
 export const MAX_PIPELINED_REQUESTS = 2_000;
 
 /**
- * How long, in ms, the next request of a connection waits after one was refused for overload, and a delayed refusal waits
- * itself. Short, because the connection may be a proxy's, and its next request another client's.
+ * How long, in ms, the next request of a connection waits after one was refused for overload. Short, because the connection may be a
+ * proxy's, and its next request another client's.
  */
 export const REFUSAL_PAUSE_MS = 250;

@@ -22,14 +22,17 @@ export class Turns {
   private isWorking = false;
   /** The turn of the event loop that has begun, as libuv counts them. */
   private turn = -1;
-  /** When its time is used up, by `performance.now()`. */
+  /** When its time is used up, by `now`. */
   private endsAt = 0;
+
+  /** @param now a time in ms, for tests */
+  constructor(private readonly now = (): number => performance.now()) {}
 
   /** Whether a piece of work may begin now. Otherwise it must `wait`. */
   mayBegin(): boolean {
     if (this.queues.size > 0) return false;
     // Not a `setImmediate` at the end of each turn: with it, Node would look for events twice as often.
-    if (performance.nodeTiming.uvMetricsInfo.loopCount === this.turn) return performance.now() < this.endsAt;
+    if (performance.nodeTiming.uvMetricsInfo.loopCount === this.turn) return this.now() < this.endsAt;
     this.beginTurn();
     return true;
   }
@@ -50,7 +53,7 @@ export class Turns {
 
   private beginTurn(): void {
     this.turn = performance.nodeTiming.uvMetricsInfo.loopCount;
-    this.endsAt = performance.now() + TURN_MS;
+    this.endsAt = this.now() + TURN_MS;
   }
 
   private readonly workInNextTurn = (): void => {
@@ -62,7 +65,7 @@ export class Turns {
     const [first] = this.queues;
     this.isWorking = first !== undefined;
     if (first === undefined) return;
-    if (performance.now() >= this.endsAt) {
+    if (this.now() >= this.endsAt) {
       setImmediate(this.workInNextTurn);
       return;
     }
