@@ -1,7 +1,7 @@
 import type { Express } from 'express';
 import { createServer, type IncomingMessage, type Server } from 'node:http';
 import type { Config, SettingsOf } from '#settings';
-import { answeringOn, connectionOf } from './connections/connections.js';
+import { answeringOn } from './connections/connections.js';
 import type { DRAIN_SETTINGS } from './connections/drain.js';
 import { createMessageClasses } from './express-prototypes.internals.js';
 import { joinWrites } from './joined-writes.internals.js';
@@ -49,8 +49,5 @@ export function createHttpServer(app: Express, config: HttpConfig): Server {
  */
 function switchesProtocol(request: IncomingMessage): boolean {
   const isWebSocket = request.method === 'GET' && request.headers.upgrade?.toLowerCase() === 'websocket';
-  const isTaken = isWebSocket && !announcesBody(request) && answeringOn(request.socket) === undefined;
-  // Until a request with `Upgrade` arrives after all, because no module listens.
-  if (isTaken) connectionOf(request.socket).isTaken = true;
-  return isTaken;
+  return isWebSocket && !announcesBody(request) && answeringOn(request.socket) === undefined;
 }

@@ -16,8 +16,6 @@ class Connection {
   bytesRead = 0;
   /** Requests after `latest` are not served; the connection is closed after its response. */
   isEnding = false;
-  /** A listener of `upgrade` has the connection. */
-  isTaken = false;
 }
 
 const CONNECTION = Symbol('connection');
@@ -91,7 +89,6 @@ export class Connections {
     connection.latest = response;
     if (request.headers.upgrade !== undefined) {
       connection.isEnding = true;
-      connection.isTaken = false;
       response.setHeader('Connection', 'close');
     }
     if (turns.length === 1) this.begin(request, begin);
