@@ -124,8 +124,7 @@ export function serviceUnavailable(
   message = UNAVAILABLE.message,
   options: ApiErrorOptions = {},
 ): ApiError {
-  // Also for responses before Express, which `Replies.beforeHead` does not see.
-  return new ApiError(UNAVAILABLE, message, { 'Retry-After': '1' }, { ...options, unavailableCause });
+  return new ApiError(UNAVAILABLE, message, {}, { ...options, unavailableCause });
 }
 
 /** The error of a request that has waited too long for the database. No statement was sent for it. */

@@ -40,9 +40,8 @@ export class Replies {
     if (isText) setMediaType(response, body);
     else if (body !== undefined && body !== null && !response.hasHeader('content-type'))
       response.setHeader('Content-Type', 'application/json');
-    // Undefined in a response that Express has not seen.
-    const { json = this.methods.json, send = this.methods.send } = response;
-    if (json !== this.methods.json || send !== this.methods.send) return sendByMethods(response, body);
+    if (response.json !== this.methods.json || response.send !== this.methods.send)
+      return sendByMethods(response, body);
     setCaching(response);
     if (body === undefined || body === null) this.end(response, undefined);
     else if (isText) this.endUnlessFresh(response, body);
