@@ -1,4 +1,3 @@
-export { directly } from './src/connection-settings.js';
 export { DATABASE_SETTINGS, POOL_SETTINGS, STATEMENT_SETTINGS } from './src/connection-settings.js';
 export type { PostgresConfig } from './src/connection-settings.js';
 export {
@@ -16,5 +15,5 @@ export { foreignSchema, type Migration, type MigrationStatus } from './src/schem
 export { migrationStatus, schemaFault } from './src/schema/migration-history.js';
 export { withSchemaLock } from './src/schema/schema-lock.js';
 export { ServiceDataSource } from './src/service-data-source.js';
-export { copyRows, hangUp } from './src/pg-connection.internals.js';
+export { copyRows } from './src/pg-connection.internals.js';
 export { epochOf, EXACT, EXACT_COMMENT, type Execute, type Statement, timeOf } from './src/statements.js';

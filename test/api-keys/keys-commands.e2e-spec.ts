@@ -1,6 +1,7 @@
 import { tmpdir } from 'node:os';
 import { ApiKeysService, type NewApiKey } from '../../libs/api-keys/src/api-keys.service.js';
 import { type Outcome, petstoreCommand } from '../operation/support/petstore-command.js';
+import { KEY_TIME_TO_LIVE_MS } from '../../libs/api-keys/src/api-key.verifier.js';
 import { createTestApp, type TestApp } from '../support/app.js';
 
 const DAY = 86_400_000;
@@ -65,7 +66,9 @@ test('keys rotate, keys show and keys revoke: both keys work after a rotation, a
 
   const revoked = await json<KeyJson>('keys', 'revoke', successor.slice(0, 12), '--reason', 'seen in a public log');
   expect(revoked).toMatchObject({ state: 'revoked', revokedReason: 'seen in a public log', id: shown.successorId });
+  app.clock.travelTo(Date.now() + KEY_TIME_TO_LIVE_MS);
   expect((await app.client.get('/v1/pets', { apiKey: successor })).json).toMatchObject({ code: 'revoked_api_key' });
+  app.clock.comeBack();
   // A second revocation keeps the first time and reason.
   const again = await json<KeyJson>('keys', 'revoke', revoked.id, '--reason', 'another');
   // The service may write the last use of the key between the two commands.

@@ -206,8 +206,8 @@ test('transaction mode without DATABASE_DIRECT_URL: migrate advises that setting
 
 describe('a full pooler is reported as overload, 503 with Retry-After, not as a silent database', () => {
   test.each([
-    // Notifications hold one of these sessions. Requests wait for the others, or in the queue for those that wait, as long as
-    // they may; of the two causes the first one of a second is logged.
+    // Requests wait for a session, or in the queue for those that wait, as long as they may; of the two causes the first one of a
+    // second is logged.
     [
       'all its sessions are in use',
       { default_pool_size: 3 },

@@ -15,6 +15,7 @@ import { interval, map, type Observable } from 'rxjs';
 import { ApiKeysService, Authenticator, type Caller } from '#api-keys';
 import { PUBLIC_METADATA, RequireScopes } from '#operations';
 import { Clock } from '#runtime';
+import { KEY_TIME_TO_LIVE_MS } from '../../libs/api-keys/src/api-key.verifier.js';
 import { createTestApp, type TestApp, writeUsage } from '../support/app.js';
 import type { HttpAnswer } from '../support/http-client.js';
 
@@ -137,7 +138,9 @@ test('operators revoke such a client, and open streams end with the token', asyn
   await expect(keys.rotate(String(entry?.id))).rejects.toThrow('is no API key: its client calls in another way');
   expect(await stream).toBe('cut');
   await keys.revoke(String(entry?.id));
+  app.clock.travelTo(Date.now() + KEY_TIME_TO_LIVE_MS);
   expect(codeOf(await list(createJwt({ azp: 'partner' })))).toEqual([401, 'revoked_api_key']);
+  app.clock.comeBack();
 });
 
 test('a guard of a team spares public routes by PUBLIC_METADATA', async () => {

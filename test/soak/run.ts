@@ -6,7 +6,6 @@ import { parseArgs } from 'node:util';
 import { table } from '#service';
 import { petstoreCommand } from '../operation/support/petstore-command.js';
 import { Load, type Outcome, percentile } from '../support/load.js';
-import { administer } from '../support/postgresql-database.js';
 import { startPostgresqlServer } from '../support/postgresql-server.js';
 import { ServiceProcess } from '../support/service-process.js';
 import { judge } from './flatness.js';
@@ -118,8 +117,6 @@ async function soak(running: ServiceProcess, traffic: Traffic, apiKeys: readonly
   const startedAt = performance.now();
   while (!isInterrupted && performance.now() - startedAt < durationMs) {
     const outcomes = await send(origin, traffic, apiKeys, intervalMs);
-    // Every change of a key makes all processes forget their keys and look them up again.
-    if (postgresql) await administer(postgresql.url, 'UPDATE api_key SET scopes = scopes');
     const { heapUsed, external, rss, descriptors, handles, cpuUs: cpuUsSoFar } = await probe(running);
     const cpuUsPerRequest = (cpuUsSoFar - cpuUs) / outcomes.length;
     const latencies = [percentile(outcomes, 0.5), percentile(outcomes, 0.99)];

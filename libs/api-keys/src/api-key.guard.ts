@@ -1,7 +1,7 @@
 import { type CanActivate, type ExecutionContext, Inject, Injectable } from '@nestjs/common';
 import type { Request } from 'express';
 import { hash, timingSafeEqual } from 'node:crypto';
-import { ApiError, INSUFFICIENT_SCOPE, MISSING_API_KEY, toApiError } from '#errors';
+import { ApiError, INSUFFICIENT_SCOPE, MISSING_API_KEY } from '#errors';
 import { countHeader } from '#http';
 import { operationRemoved, type Operation, OperationRegistry } from '#operations';
 import { Clock } from '#runtime';
@@ -9,9 +9,6 @@ import { ApiKeyVerifier, bearerTokenOf } from './api-key.verifier.js';
 import { Authenticators } from './authenticator.js';
 import { REQUEST_STEPS, type RequestStep } from './request-step.js';
 import { NO_KEY, type VerifiedKey } from './stored-api-key.js';
-
-/** The scope of `/metrics`. While the database is unreachable, a key with it that was valid before still counts there. */
-const METRICS_SCOPE = 'metrics:read';
 
 /**
  * Admits a request to a handler only with a valid API key or from a caller that an `Authenticator` knows, if all steps admit
@@ -61,18 +58,9 @@ export class ApiKeyGuard implements CanActivate {
   private admitKey(request: Request, operation: Operation, token: string | undefined): boolean | Promise<boolean> {
     if (token === undefined) throw new ApiError(MISSING_API_KEY);
     const key = this.verifier.verify(token, request.context.now);
-    if (!(key instanceof Promise)) return this.admit(request, operation, key);
-    return key
-      .catch((error: unknown) => this.keyInOutage(error, operation, token))
-      .then((found) => this.admit(request, operation, found));
-  }
-
-  /** Without metrics, no alert would say that the database is unreachable. */
-  private keyInOutage(error: unknown, { scopes }: Operation, token: string): VerifiedKey {
-    const isOutage = toApiError(error).unavailableCause !== undefined;
-    const key = isOutage && scopes.includes(METRICS_SCOPE) ? this.verifier.lastKnown(token) : undefined;
-    if (key === undefined) throw error;
-    return key;
+    return key instanceof Promise
+      ? key.then((found) => this.admit(request, operation, found))
+      : this.admit(request, operation, key);
   }
 
   private admit(request: Request, operation: Operation, key: VerifiedKey): boolean | Promise<boolean> {

@@ -1,96 +1,202 @@
 import { jest } from '@jest/globals';
 import { Logger } from '@nestjs/common';
-import { EXPIRED_API_KEY, REVOKED_API_KEY } from '#errors';
+import { ApiError, EXPIRED_API_KEY, INVALID_API_KEY, REVOKED_API_KEY, UNAVAILABLE } from '#errors';
 import type { Database } from '#postgres';
 import { Clock } from '#runtime';
 import { createApiKey, hashApiKey } from './api-key-format.js';
-import { ApiKeyVerifier } from './api-key.verifier.js';
-import type { StoredApiKey } from './stored-api-key.js';
+import { ApiKeyVerifier, KEY_TIME_TO_LIVE_MS, REFRESH_INTERVAL_MS } from './api-key.verifier.js';
 
 const CONFIG = { product: { name: 'orders', command: 'orders', apiKeyPrefix: 'orders_' } };
 
-test('a look-up that is older than a change of its key answers its own callers, and is neither cached nor shared', async () => {
-  const secret = createApiKey(CONFIG.product.apiKeyPrefix);
-  const row = (revokedAt: string | null): unknown[] => {
-    const hash = hashApiKey(secret).toString('base64');
-    return ['1', '1', 'client', 'orders_', '[]', '0', null, revokedAt, null, null, null, null, hash];
-  };
-  let stored = row(null);
-  const queries: (() => void)[] = [];
-  const read = (): Promise<unknown> => new Promise((resolve) => queries.push(() => resolve([stored])));
-  const verifier = new ApiKeyVerifier({ read } as unknown as Database, new Clock(), CONFIG);
-  const nextQuery = async (): Promise<void> => {
-    while (queries.length === 0) await new Promise((next) => setTimeout(next, 1));
-    (queries.shift() as () => void)();
-  };
+const HOUR = 3_600_000;
 
-  const before = verifier.verify(secret);
-  while (queries.length === 0) await new Promise((next) => setTimeout(next, 1));
-  verifier.forget();
-  const after = verifier.verify(secret) as Promise<StoredApiKey>;
-  await nextQuery();
-  expect(await before).toMatchObject({ id: 1n, revokedAt: null });
-  stored = row('0');
-  const next = verifier.verify(secret);
-  expect(next).toBeInstanceOf(Promise);
-  await Promise.all([
-    nextQuery(),
-    nextQuery(),
-    expect(next).rejects.toThrow(),
-    expect(after).rejects.toMatchObject({ definition: REVOKED_API_KEY }),
-  ]);
-  expect(() => verifier.verify(secret)).toThrow(REVOKED_API_KEY.message);
+const newKey = (): string => createApiKey(CONFIG.product.apiKeyPrefix);
+
+/** A database of keys, by their secrets: what it has of each, and the number of keys that each query has asked for. */
+class Keys {
+  readonly stored = new Map<string, { expiresAt?: string; revokedAt?: string }>();
+  readonly queries: number[] = [];
+  /** Called before each query is answered. */
+  answer: () => Promise<void> = () => Promise.resolve();
+  readonly verifier = new ApiKeyVerifier({ read: this.read.bind(this) } as unknown as Database, new Clock(), CONFIG);
+
+  add(secret = newKey()): string {
+    this.stored.set(secret, {});
+    return secret;
+  }
+
+  private async read(_: unknown, [hashes]: [Buffer[]]): Promise<unknown> {
+    this.queries.push(hashes.length);
+    const rows = [...this.stored].flatMap(([secret, { expiresAt = null, revokedAt = null }], index) => {
+      const hash = hashApiKey(secret);
+      const row = [`${index}`, '1', 'client', 'orders_', '[]', '0', expiresAt, revokedAt, null, null, null, null];
+      return hashes.some((hashed) => hashed.equals(hash)) ? [[...row, hash.toString('base64')]] : [];
+    });
+    await this.answer();
+    return rows;
+  }
+}
+
+let keys: Keys;
+let verifier: ApiKeyVerifier;
+beforeEach(() => {
+  jest.useFakeTimers({ now: 1_000_000, doNotFake: ['nextTick', 'queueMicrotask', 'setImmediate'] });
+  keys = new Keys();
+  ({ verifier } = keys);
+  verifier.onApplicationBootstrap();
+});
+afterEach(() => {
+  verifier.onApplicationShutdown();
+  jest.useRealTimers();
+});
+
+const seconds = (date: number): string => String(date / 1_000);
+const passes = (ms: number): Promise<void> => jest.advanceTimersByTimeAsync(ms);
+const isKnown = (secret: string): boolean => !(verifier.verify(secret) instanceof Promise);
+
+test('a key that is not used counts for one second from the beginning of its look-up, and costs no query', async () => {
+  const secret = keys.add();
+  keys.answer = () => passes(400);
+  await verifier.verify(secret);
+  keys.answer = () => Promise.resolve();
+  await passes(KEY_TIME_TO_LIVE_MS - 400 - 1);
+  expect(keys.queries).toEqual([1]);
+  expect(isKnown(secret)).toBe(true);
+  await passes(1);
+  keys.stored.set(secret, { revokedAt: '0' });
+  await expect(verifier.verify(secret)).rejects.toMatchObject({ definition: REVOKED_API_KEY });
+  expect(keys.queries).toEqual([1, 1]);
+  await passes(10 * REFRESH_INTERVAL_MS);
+  expect(keys.queries).toEqual([1, 1]);
+});
+
+test('a request that waits for its look-up is answered by it, however long it takes, and the next one is not', async () => {
+  const secret = keys.add();
+  keys.answer = () => passes(KEY_TIME_TO_LIVE_MS);
+  expect(await verifier.verify(secret)).toMatchObject({ id: 0n });
+  expect(isKnown(secret)).toBe(false);
+});
+
+test.each([-HOUR, -300, HOUR])('a clock that is set by %d ms prolongs no key', async (ms) => {
+  const secret = keys.add();
+  await verifier.verify(secret);
+  await passes(500);
+  jest.setSystemTime(Date.now() + ms);
+  await passes(KEY_TIME_TO_LIVE_MS - 500);
+  expect(isKnown(secret)).toBe(false);
+});
+
+test('one query looks up all keys in use in the background, so that no request waits, and the other keys are left out', async () => {
+  const used = Array.from({ length: 30 }, () => keys.add());
+  const unused = keys.add();
+  await Promise.all([...used, unused].map((secret) => verifier.verify(secret)));
+  keys.queries.length = 0;
+  for (let passed = 0; passed < 4 * REFRESH_INTERVAL_MS; passed += 50) {
+    expect(used.every(isKnown)).toBe(true);
+    await passes(50);
+  }
+  expect(keys.queries).toEqual([30, 30, 30, 30]);
+});
+
+test('a background look-up has at most 1000 keys a query, and only one runs', async () => {
+  const used = Array.from({ length: 1_001 }, () => keys.add());
+  for (let count = 0; count < used.length; count += 100)
+    await Promise.all(used.slice(count, count + 100).map((secret) => verifier.verify(secret)));
+  used.forEach(isKnown);
+  keys.queries.length = 0;
+  let release = (): void => undefined;
+  keys.answer = () => new Promise((resolve) => (release = resolve));
+  await passes(3 * REFRESH_INTERVAL_MS);
+  expect(keys.queries).toEqual([1_000]);
+  release();
+  await passes(0);
+  expect(keys.queries).toEqual([1_000, 1]);
+});
+
+test('when a background look-up fails, the next request waits for its own, and gets the error of it', async () => {
+  const secret = keys.add();
+  await verifier.verify(secret);
+  expect(isKnown(secret)).toBe(true);
+  keys.answer = () => Promise.reject(new ApiError(UNAVAILABLE));
+  await passes(KEY_TIME_TO_LIVE_MS - 1);
+  expect(keys.queries).toEqual([1, 1]);
+  expect(isKnown(secret)).toBe(true);
+  await passes(1);
+  await expect(verifier.verify(secret)).rejects.toMatchObject({ definition: UNAVAILABLE });
+  keys.answer = () => Promise.resolve();
+  expect(await verifier.verify(secret)).toMatchObject({ id: 0n });
 });
 
 test.each([
-  [EXPIRED_API_KEY, 'tomorrow', null],
-  [EXPIRED_API_KEY, '', null],
-  [EXPIRED_API_KEY, 'NaN', null],
-  [REVOKED_API_KEY, null, 'yesterday'],
+  ['revoked', { revokedAt: '0' }],
+  ['expired', { expiresAt: seconds(1_000_000) }],
+  ['gone', undefined],
+])('a watched key is looked up in the background, and a look-up that finds it %s says so', async (_, change) => {
+  const [secret, other] = [keys.add(), keys.add()];
+  const refused: string[] = [];
+  const forget = [verifier.watch(secret, () => refused.push('one')), verifier.watch(secret, () => refused.push('two'))];
+  forget.push(verifier.watch(other, () => refused.push('other')));
+  await passes(REFRESH_INTERVAL_MS);
+  expect([keys.queries, refused]).toEqual([[2], []]);
+  if (change === undefined) keys.stored.delete(secret);
+  else keys.stored.set(secret, change);
+  keys.answer = () => Promise.reject(new ApiError(UNAVAILABLE));
+  await passes(REFRESH_INTERVAL_MS);
+  expect([keys.queries, refused]).toEqual([[2, 2], []]);
+  keys.answer = () => Promise.resolve();
+  await passes(REFRESH_INTERVAL_MS);
+  expect(refused).toEqual(['one', 'two']);
+  forget.forEach((stop) => stop());
+  await passes(2 * REFRESH_INTERVAL_MS);
+  expect(keys.queries).toEqual([2, 2, 2]);
+});
+
+test.each([
+  [EXPIRED_API_KEY, { expiresAt: 'tomorrow' }],
+  [EXPIRED_API_KEY, { expiresAt: '' }],
+  [EXPIRED_API_KEY, { expiresAt: 'NaN' }],
+  [REVOKED_API_KEY, { revokedAt: 'yesterday' }],
 ])(
-  '401 %p and an ERROR in the log: the end or revocation of a key cannot be read: %p, %p',
-  async (definition, expiresAt, revokedAt) => {
+  '401 %p and one ERROR in the log: the end or revocation of a key cannot be read: %p',
+  async (definition, unreadable) => {
     const error = jest.spyOn(Logger.prototype, 'error').mockReturnValue(undefined);
-    const secret = createApiKey(CONFIG.product.apiKeyPrefix);
-    const hash = hashApiKey(secret).toString('base64');
-    const row = ['7', '1', 'client', 'orders_', '[]', '0', expiresAt, revokedAt, null, null, null, null, hash];
-    const verifier = new ApiKeyVerifier(
-      { read: () => Promise.resolve([row]) } as unknown as Database,
-      new Clock(),
-      CONFIG,
-    );
+    const secret = newKey();
+    keys.stored.set(secret, unreadable);
     await expect(verifier.verify(secret)).rejects.toMatchObject({ definition });
-    // From memory: refused again, and reported once.
-    expect(() => verifier.verify(secret)).toThrow(definition.message);
-    expect(error.mock.calls).toEqual([[expect.stringContaining('API key 7 is refused')]]);
+    for (let count = 0; count < 3; count++) {
+      expect(() => verifier.verify(secret)).toThrow(definition.message);
+      await passes(REFRESH_INTERVAL_MS);
+    }
+    expect(keys.queries.length).toBeGreaterThan(2);
+    expect(error.mock.calls).toEqual([[expect.stringContaining('API key 0 is refused')]]);
     error.mockRestore();
   },
 );
+
 test('a key that was valid before waits for no look-up of tokens that were not, of which one query has few', async () => {
-  const secret = createApiKey(CONFIG.product.apiKeyPrefix);
-  const hash = hashApiKey(secret).toString('base64');
-  const row = ['1', '1', 'client', 'orders_', '[]', '0', null, null, null, null, null, null, hash];
-  const queries: number[] = [];
-  const read = (_: unknown, [hashes]: [Buffer[]]): Promise<unknown> => {
-    queries.push(hashes.length);
-    const isAsked = hashes.some((hashed) => hashed.equals(hashApiKey(secret)));
-    // Others get no response.
-    return isAsked ? Promise.resolve([row]) : new Promise(() => undefined);
-  };
-  const verifier = new ApiKeyVerifier({ read } as unknown as Database, new Clock(), CONFIG);
+  const secret = keys.add();
   expect(verifier.knownClient(secret)).toBeUndefined();
   await verifier.verify(secret);
+  await passes(KEY_TIME_TO_LIVE_MS);
+  // Before the next look-up, too: a client must not lose its share.
   expect(verifier.knownClient(secret)).toBe(1n);
-  verifier.forget();
-  // Before the next look-up, too: a change of any key must not cost the others their share.
-  expect(verifier.knownClient(secret)).toBe(1n);
-  // But not as a key: it may be the one that was revoked.
-  expect(verifier.lastKnown(secret)).toBeUndefined();
-  const unknown = Array.from({ length: 100 }, () =>
-    Promise.resolve(verifier.verify(createApiKey(CONFIG.product.apiKeyPrefix))),
-  );
-  unknown.forEach((refused) => void refused.catch(() => undefined));
-  expect(await verifier.verify(secret)).toMatchObject({ id: 1n });
-  while (queries.length < 3) await new Promise((next) => setTimeout(next, 1));
-  expect(queries.toSorted()).toEqual([1, 1, 25]);
+  keys.queries.length = 0;
+  // Those of others get no response.
+  keys.answer = () => (keys.queries.at(-1) === 1 ? Promise.resolve() : new Promise(() => undefined));
+  for (let count = 0; count < 100; count++) Promise.resolve(verifier.verify(newKey())).catch(() => undefined);
+  await passes(0);
+  expect(keys.queries).toEqual([25]);
+  expect(await verifier.verify(secret)).toMatchObject({ id: 0n });
+  expect(keys.queries).toEqual([25, 1]);
+});
+
+test('a key that was valid and is gone is refused by a look-up, and a wrong checksum without one', async () => {
+  const secret = keys.add();
+  await verifier.verify(secret);
+  keys.stored.clear();
+  await passes(KEY_TIME_TO_LIVE_MS);
+  await expect(verifier.verify(secret)).rejects.toMatchObject({ definition: INVALID_API_KEY });
+  const mistyped = `${secret.slice(0, -1)}${secret.endsWith('0') ? '1' : '0'}`;
+  expect(() => verifier.verify(mistyped)).toThrow(INVALID_API_KEY.message);
+  expect(keys.queries).toEqual([1, 1]);
 });

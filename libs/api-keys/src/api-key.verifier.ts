@@ -1,6 +1,7 @@
-import { Inject, Injectable, Logger } from '@nestjs/common';
+import { Inject, Injectable, Logger, type OnApplicationBootstrap, type OnApplicationShutdown } from '@nestjs/common';
 import type { Request } from 'express';
 import { hash } from 'node:crypto';
+import { EventEmitter } from 'node:events';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { ApiError, type ErrorDefinition, EXPIRED_API_KEY, INVALID_API_KEY, REVOKED_API_KEY } from '#errors';
 import { Batches, type BatchLimits, Database, isCancelled, type Statement, unavailable } from '#postgres';
@@ -12,16 +13,16 @@ import { type KeyRow, toStoredApiKey, toVerifiedKey, VERIFIED_COLUMNS, type Veri
 /** Longest accepted key, in characters; BOOTSTRAP_API_KEY may be this long. */
 const MAX_KEY_LENGTH = 255;
 
-/** Age in ms at which a cached key expires. A lost notification has no effect beyond this time. */
-export const KEY_TIME_TO_LIVE_MS = 10_000;
+/** Time in ms that a key counts from the beginning of its look-up, so that a change of it takes effect everywhere within it. */
+export const KEY_TIME_TO_LIVE_MS = 1_000;
 
-/** Age in ms at which a cached key is looked up again in the background, so that requests never wait for it. */
-const REFRESH_AFTER_MS = KEY_TIME_TO_LIVE_MS / 2;
+/** Interval in ms between two look-ups of the keys in use. The rest of KEY_TIME_TO_LIVE_MS is for the query. */
+export const REFRESH_INTERVAL_MS = 700;
 
 const MAX_KNOWN_KEYS = 10_000;
 
-/** Shortest time in ms between the starts of two queries for keys that are known, and of two for others. */
-const QUERY_INTERVAL_MS = 10;
+/** Shortest time in ms between the starts of two queries for tokens that were no key before. */
+const FIRST_INTERVAL_MS = 10;
 
 /**
  * One query looks up all known keys that wait, and runs alone. A token waits for the queries before its own: the one in flight,
@@ -47,29 +48,37 @@ export function bearerTokenOf({ headers }: Request): string | undefined {
 
 interface KnownKey {
   readonly key: VerifiedKey;
-  /** The time of the look-up, in ms. */
+  /** The beginning of the look-up by the `Clock`, and by `performance.now()`. */
   readonly checkedAt: number;
-  /** `changes` at the look-up. A key that was looked up before a change is looked up again. */
-  readonly changes: number;
+  readonly since: number;
+  /** Whether a request has used this entry. */
+  isUsed: boolean;
 }
 
 /**
- * Finds the key of a bearer token, from memory in almost all cases.
+ * Finds the key of a bearer token, from memory if it was looked up less than KEY_TIME_TO_LIVE_MS ago.
  *
- * The database is queried for tokens that are new or expired in memory. One query looks up all waiting tokens, and
- * there are at most 100 queries per second, and 100 for tokens that were no key before, so that known keys never wait for a
- * flood of those. Tokens that are no keys are not cached, so that a flood of them evicts no key.
+ * Every REFRESH_INTERVAL_MS one query looks up the keys that were used since their last look-up, so that their requests do not wait.
+ * Other requests wait for a look-up of their own, which begins after them; one query looks up all that wait. Tokens that were no
+ * key before have queries of their own, at most 100 per second, so that known keys never wait for a flood of those. Tokens
+ * that are no keys are not cached, so that a flood of them evicts no key.
  *
  * Stores only a token's SHA-256. An attacker cannot steer it, so the time of a look-up reveals nothing about a key.
  */
 @Injectable()
-export class ApiKeyVerifier {
-  /** By SHA-256 in base64. */
+export class ApiKeyVerifier implements OnApplicationBootstrap, OnApplicationShutdown {
+  /** By SHA-256, one character a byte. */
   private readonly knownKeys = new Map<string, KnownKey>();
-  private readonly lookUps = this.batches(LOOK_UPS);
-  private readonly firstLookUps = this.batches(FIRST_LOOK_UPS);
-  /** Number of changes of keys that this process has noticed. */
-  private changes = 0;
+  private readonly lookUps = new Batches((hashes: readonly string[]) => this.findKeys(hashes), LOOK_UPS);
+  private readonly firstLookUps = new Batches(
+    (hashes: readonly string[]) => this.findFirstKeys(hashes),
+    FIRST_LOOK_UPS,
+  );
+  private nextFirstAt = -Infinity;
+  /** An event is the hash of a key that a look-up has found refused; its listeners are those of `watch`. */
+  private readonly refusals = new EventEmitter().setMaxListeners(0);
+  private timer: NodeJS.Timeout | undefined;
+  private isRefreshing = false;
   private readonly log = new Logger(ApiKeyVerifier.name);
   /** The beginning of each challenge. */
   readonly realm: string;
@@ -82,6 +91,14 @@ export class ApiKeyVerifier {
     this.realm = `Bearer realm="${config.product.name}"`;
   }
 
+  onApplicationBootstrap(): void {
+    this.timer = setInterval(() => void this.refresh(), REFRESH_INTERVAL_MS).unref();
+  }
+
+  onApplicationShutdown(): void {
+    clearInterval(this.timer);
+  }
+
   /**
    * The key of a bearer token; a promise only when the database must be queried.
    *
@@ -90,7 +107,7 @@ export class ApiKeyVerifier {
    */
   verify(token: string, now = this.clock.now()): VerifiedKey | Promise<VerifiedKey> {
     if (token.length > MAX_KEY_LENGTH) throw this.invalidToken(INVALID_API_KEY);
-    const hashed = hash('sha256', token, 'base64');
+    const hashed = sha256(token);
     const known = this.cachedKey(hashed, now);
     if (known !== undefined) return this.usableKey(known, now);
     // A wrong checksum means a typing error or a guess, so it costs no query.
@@ -101,18 +118,6 @@ export class ApiKeyVerifier {
     });
   }
 
-  /**
-   * The key as the last look-up found it, however long ago; undefined if none did since the last change of a key. Only for
-   * requests that operators need while the database is unreachable.
-   *
-   * @throws ApiError REVOKED_API_KEY or EXPIRED_API_KEY
-   */
-  lastKnown(token: string): VerifiedKey | undefined {
-    const known = this.knownKeys.get(hash('sha256', token, 'base64'));
-    // If any key has changed, this one may be revoked.
-    return known?.changes === this.changes ? this.usableKey(known.key, this.clock.now()) : undefined;
-  }
-
   /** Whether a bearer token begins like a key of this service. */
   isKey(token: string | undefined): boolean {
     return token?.startsWith(this.config.product.apiKeyPrefix) === true;
@@ -120,38 +125,57 @@ export class ApiKeyVerifier {
 
   /** The client of a key in memory, whether or not the key is still valid. Use it only for the client's even share of this process. */
   knownClient(token: string | undefined): bigint | undefined {
-    return token === undefined ? undefined : this.knownKeys.get(hash('sha256', token, 'base64'))?.key.client.id;
+    return token === undefined ? undefined : this.knownKeys.get(sha256(token))?.key.client.id;
   }
 
-  /** The key with a hash in base64; undefined if there is none. Throws as `verify` does. */
+  /** The key with a hash, one character a byte; undefined if there is none. Throws as `verify` does. */
   async find(hashed: string): Promise<VerifiedKey | undefined> {
     const key = this.cachedKey(hashed, this.clock.now()) ?? (await this.lookUp(hashed));
     return key && this.usableKey(key, this.clock.now());
   }
 
+  /**
+   * Keeps a key in use until the returned function is called.
+   *
+   * @param onRefused called when a look-up finds that the key is gone, revoked or expired; not when the look-up fails
+   */
+  watch(token: string, onRefused: () => void): () => void {
+    const hashed = sha256(token);
+    this.refusals.on(hashed, onRefused);
+    return () => this.refusals.off(hashed, onRefused);
+  }
+
   private cachedKey(hashed: string, now: number): VerifiedKey | undefined {
     const known = this.knownKeys.get(hashed);
-    if (known?.changes !== this.changes || !isFresh(known.checkedAt, now)) return undefined;
-    if (now - known.checkedAt >= REFRESH_AFTER_MS) {
-      // Errors are ignored here; the look-up runs again, and is awaited, when the entry expires.
-      this.lookUp(hashed).catch(() => undefined);
-    }
+    if (known === undefined || !isFresh(known, now)) return undefined;
+    known.isUsed = true;
     return known.key;
   }
 
-  /** Makes the cache stale, because a key has changed: one query then looks up all keys in use. */
-  forget(): void {
-    this.changes++;
+  /** Looks up the keys in use. If that fails, their requests wait for look-ups of their own, and get the error of those. */
+  private async refresh(): Promise<void> {
+    if (this.isRefreshing) return;
+    this.isRefreshing = true;
+    const inUse = new Set(this.refusals.eventNames() as string[]);
+    for (const [hashed, known] of this.knownKeys) {
+      if (known.isUsed) inUse.add(hashed);
+      known.isUsed = false;
+    }
+    const hashes = [...inUse];
+    try {
+      while (hashes.length > 0) await this.findKeys(hashes.splice(0, LOOK_UPS.size));
+    } catch {
+      // The next interval is the next attempt.
+    } finally {
+      this.isRefreshing = false;
+    }
   }
 
-  private batches(limits: BatchLimits): Batches<string, VerifiedKey | undefined> {
-    let lastQueryAt = -Infinity;
-    return new Batches(async (hashes) => {
-      const wait = lastQueryAt + QUERY_INTERVAL_MS - performance.now();
-      if (wait > 0) await sleep(wait);
-      lastQueryAt = performance.now();
-      return this.findKeys(hashes);
-    }, limits);
+  private async findFirstKeys(hashes: readonly string[]): Promise<(VerifiedKey | undefined)[]> {
+    const wait = this.nextFirstAt - performance.now();
+    if (wait > 0) await sleep(wait);
+    this.nextFirstAt = performance.now() + FIRST_INTERVAL_MS;
+    return this.findKeys(hashes);
   }
 
   /** Rejects, and does not throw, when too many wait. A look-up never joins a query that has begun. */
@@ -160,30 +184,26 @@ export class ApiKeyVerifier {
   }
 
   private async findKeys(hashes: readonly string[]): Promise<(VerifiedKey | undefined)[]> {
-    const { changes } = this;
     const checkedAt = this.clock.now();
-    const values = hashes.map((hashed) => Buffer.from(hashed, 'base64'));
+    const since = performance.now();
+    const values = hashes.map((hashed) => Buffer.from(hashed, 'binary'));
     const rows = await this.database
       .read<[...KeyRow, hash: string]>(FIND_BY_HASHES, [values])
       // Not `took_too_long`: the request has not asked for this statement.
       .catch((error: unknown) => Promise.reject(isCancelled(error) ? unavailable(error) : error));
-    const found = new Map(rows.map((row) => [row[12], toVerifiedKey(toStoredApiKey(row))]));
-    for (const key of found.values()) this.reportUnreadable(key);
-    const keys = hashes.map((hashed) => found.get(hashed));
-    // Otherwise a key has changed meanwhile, and the result may be older than the change.
-    if (changes === this.changes) {
-      for (const [index, hashed] of hashes.entries()) {
-        const key = keys[index];
-        this.knownKeys.delete(hashed);
-        if (key !== undefined) this.remember(hashed, { key, checkedAt, changes });
-      }
-    }
-    return keys;
-  }
-
-  private reportUnreadable({ id, expiresAt, revokedAt }: VerifiedKey): void {
-    if ([expiresAt, revokedAt].some((time) => time !== null && Number.isNaN(time.getTime())))
-      this.log.error(`API key ${id} is refused: its end or revocation cannot be read from the database.`);
+    const found = new Map(
+      rows.map((row) => [Buffer.from(row[12], 'base64').toString('binary'), toVerifiedKey(toStoredApiKey(row))]),
+    );
+    const now = this.clock.now();
+    return hashes.map((hashed) => {
+      const key = found.get(hashed);
+      if (isUnreadable(key) && !isUnreadable(this.knownKeys.get(hashed)?.key))
+        this.log.error(`API key ${key?.id} is refused: its end or revocation cannot be read from the database.`);
+      this.knownKeys.delete(hashed);
+      if (key !== undefined) this.remember(hashed, { key, checkedAt, since, isUsed: false });
+      if (key === undefined || refusalOf(key, now) !== undefined) this.refusals.emit(hashed);
+      return key;
+    });
   }
 
   /** Evicts the key that was looked up longest ago. Keys in use are looked up again regularly, so unused ones go first. */
@@ -195,9 +215,8 @@ export class ApiKeyVerifier {
   }
 
   private usableKey(key: VerifiedKey, now: number): VerifiedKey {
-    if (key.revokedAt !== null) throw this.invalidToken(REVOKED_API_KEY);
-    // Not `<= now`: an invalid Date must refuse the key.
-    if (key.expiresAt !== null && !(key.expiresAt.getTime() > now)) throw this.invalidToken(EXPIRED_API_KEY);
+    const refusal = refusalOf(key, now);
+    if (refusal !== undefined) throw this.invalidToken(refusal);
     return key;
   }
 
@@ -210,7 +229,23 @@ export class ApiKeyVerifier {
   }
 }
 
-/** Entries from the future are not fresh: setting the clock back must not prolong them. */
-function isFresh(checkedAt: number, now: number): boolean {
-  return now >= checkedAt && now - checkedAt < KEY_TIME_TO_LIVE_MS;
+function sha256(token: string): string {
+  return hash('sha256', token, 'binary');
+}
+
+/** By both clocks: setting the `Clock` back must not prolong an entry, and the other one may stand still while the machine sleeps. */
+function isFresh({ checkedAt, since }: KnownKey, now: number): boolean {
+  const age = now - checkedAt;
+  return age >= 0 && age < KEY_TIME_TO_LIVE_MS && performance.now() - since < KEY_TIME_TO_LIVE_MS;
+}
+
+function isUnreadable(key: VerifiedKey | undefined): boolean {
+  return [key?.expiresAt, key?.revokedAt].some((time) => Number.isNaN(time?.getTime()));
+}
+
+function refusalOf({ revokedAt, expiresAt }: VerifiedKey, now: number): ErrorDefinition | undefined {
+  if (revokedAt !== null) return REVOKED_API_KEY;
+  // Not `<= now`: an invalid Date must refuse the key.
+  if (expiresAt !== null && !(expiresAt.getTime() > now)) return EXPIRED_API_KEY;
+  return undefined;
 }

@@ -87,8 +87,7 @@ export interface IssuedApiKey {
 
 /**
  * Creates, lists, rotates and revokes API keys, as the command `keys` does. A module that offers it decides who may ask. A change
- * takes effect in this process at once, and elsewhere when PostgreSQL's notification arrives, or after KEY_TIME_TO_LIVE_MS
- * without one.
+ * takes effect in every process within a second; a new key at once.
  *
  * A `reference` to a key is its id, the whole key, or at least six of its first characters. At most twelve are stored: a longer
  * beginning names no key.
@@ -177,7 +176,6 @@ export class ApiKeysService {
     const expiry = expiresAt && endOf(now, createdAt, expiresAt);
     const values = [id, displayedPrefix(secret), hashApiKey(secret), new Date(now), expiry, new Date(now + overlap)];
     const [successor] = await this.database.write<[string]>(REPLACE, values);
-    this.verifier.forget();
     if (successor === undefined) {
       throw new ApiKeyRequestError(`API key ${id} is revoked, expired or already replaced; see 'keys show ${id}'`);
     }
@@ -196,7 +194,6 @@ export class ApiKeysService {
     }
     const { id } = await this.find(reference);
     await this.database.write(REVOKE, [id, new Date(this.clock.now()), reason ?? null]);
-    this.verifier.forget();
     return this.find(String(id));
   }
 
@@ -226,12 +223,12 @@ export class ApiKeysService {
    * @throws ApiError REVOKED_API_KEY; ApiKeyRequestError when the client's name is invalid
    */
   async ofClient(client: string): Promise<StoredApiKey> {
-    const digest = hash('sha512-256', client, 'base64');
+    const digest = hash('sha512-256', client, 'binary');
     const found = await this.verifier.find(digest);
     if (found !== undefined) return found;
     checkClientName(client);
     const createdAt = new Date(this.clock.now());
-    await this.database.write(INSERT, [client, NO_KEY, Buffer.from(digest, 'base64'), [], createdAt, null]);
+    await this.database.write(INSERT, [client, NO_KEY, Buffer.from(digest, 'binary'), [], createdAt, null]);
     return (await this.verifier.find(digest)) as StoredApiKey;
   }
 

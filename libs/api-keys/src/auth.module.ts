@@ -2,7 +2,6 @@ import { Global, Inject, Module, type OnApplicationBootstrap } from '@nestjs/com
 import { DiscoveryModule, HttpAdapterHost } from '@nestjs/core';
 import { PlatformExpressAdapter } from '#http';
 import { Config, optional, type SettingsOf } from '#settings';
-import { ApiKeyChanges } from './api-key-changes.js';
 import { ApiKeyVerifier, bearerTokenOf } from './api-key.verifier.js';
 import { ApiKeysService } from './api-keys.service.js';
 import { Authenticators } from './authenticator.js';
@@ -22,7 +21,7 @@ export const API_KEY_SETTINGS = {
 @Global()
 @Module({
   imports: [DiscoveryModule],
-  providers: [ApiKeyVerifier, ApiKeysService, ApiKeyChanges, EventStreams, Authenticators],
+  providers: [ApiKeyVerifier, ApiKeysService, EventStreams, Authenticators],
   exports: [ApiKeyVerifier, ApiKeysService, EventStreams, Authenticators],
 })
 export class AuthModule implements OnApplicationBootstrap {

@@ -7,13 +7,13 @@ import { Authenticators } from './authenticator.js';
 import type { RequestStep } from './request-step.js';
 import { NO_KEY, type StoredApiKey } from './stored-api-key.js';
 
-/** Interval in ms at which the key of an open stream is checked. */
-const CHECK_INTERVAL_MS = 500;
+/** Interval in ms at which an `Authenticator` is asked again for the caller of an open stream. */
+const ASK_INTERVAL_MS = 500;
 
 /** Most event streams that one key may have open in this process. */
 export const MAX_STREAMS_PER_KEY = 100;
 
-/** The open event streams (`@Sse()`): a stream is cut when its key is revoked or expires. */
+/** The open event streams (`@Sse()`): a stream is cut when its key is revoked or expires, or no `Authenticator` knows its caller. */
 @Injectable()
 export class EventStreams implements RequestStep {
   readonly isForStreams = true;
@@ -25,7 +25,7 @@ export class EventStreams implements RequestStep {
   ) {}
 
   /**
-   * Counts a request for a stream, and checks its key until the response is over.
+   * Counts a request for a stream, and watches its key or caller until the response is over.
    *
    * @throws ApiError RATE_LIMITED beyond MAX_STREAMS_PER_KEY
    */
@@ -37,20 +37,25 @@ export class EventStreams implements RequestStep {
       throw new ApiError(RATE_LIMITED, message, { 'Retry-After': '10' });
     }
     this.open.set(request, id);
-    const timer = setInterval(() => void this.check(request, prefix), CHECK_INTERVAL_MS);
+    const cut = (): void => void request.res?.destroy();
+    const unwatch =
+      prefix === NO_KEY ? this.askAgain(request, cut) : this.verifier.watch(bearerTokenOf(request) as string, cut);
     request.res?.once('close', () => {
-      clearInterval(timer);
+      unwatch();
       this.open.delete(request);
     });
   }
 
-  private async check(request: Request, prefix: string): Promise<void> {
-    try {
-      if (prefix !== NO_KEY) await this.verifier.verify(bearerTokenOf(request) as string);
-      else if ((await this.authenticators.identify(request)) === undefined) request.res?.destroy();
-    } catch (error) {
-      // A stream stays open while the database is unreachable.
-      if (toApiError(error).definition.status === 401) request.res?.destroy();
-    }
+  private askAgain(request: Request, cut: () => void): () => void {
+    const ask = async (): Promise<void> => {
+      try {
+        if ((await this.authenticators.identify(request)) === undefined) cut();
+      } catch (error) {
+        // A stream stays open while the database is unreachable.
+        if (toApiError(error).definition.status === 401) cut();
+      }
+    };
+    const timer = setInterval(() => void ask(), ASK_INTERVAL_MS);
+    return () => clearInterval(timer);
   }
 }

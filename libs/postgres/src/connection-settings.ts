@@ -19,7 +19,7 @@ export const DATABASE_SETTINGS = {
       'DATABASE_DIRECT_URL',
       POSTGRESQL_URI,
       'Set it if DATABASE_URL leads through a pooler in transaction mode: a URI of the same database that bypasses the pooler. ' +
-        'Migrations and notifications of changed API keys use it.',
+        'Migrations and commands use it.',
       parseDatabaseUri,
     ),
     needs: 'DATABASE_URL',
@@ -31,7 +31,7 @@ export const POOL_SETTINGS = {
     'DATABASE_POOL_SIZE',
     10,
     [1, 1_000],
-    'Largest number of pooled connections. The service opens at most two more.',
+    'Largest number of pooled connections. The service opens at most one more.',
   ),
   /**
    * Longest wait in ms for a connection of the pool. Longer than the 2 s for which a migration waits for a lock, behind which
