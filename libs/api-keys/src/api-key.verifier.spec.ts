@@ -89,7 +89,7 @@ test.each([-HOUR, -300, HOUR])('a clock that is set by %d ms prolongs no key', a
 test('one query looks up all keys in use in the background, so that no request waits, and the other keys are left out', async () => {
   const used = Array.from({ length: 30 }, () => keys.add());
   const unused = keys.add();
-  await Promise.all([...used, unused].map((secret) => verifier.verify(secret)));
+  await Promise.all([...used, unused].map(async (secret) => verifier.verify(secret)));
   keys.queries.length = 0;
   for (let passed = 0; passed < 4 * REFRESH_INTERVAL_MS; passed += 50) {
     expect(used.every(isKnown)).toBe(true);
@@ -101,7 +101,7 @@ test('one query looks up all keys in use in the background, so that no request w
 test('a background look-up has at most 1000 keys a query, and only one runs', async () => {
   const used = Array.from({ length: 1_001 }, () => keys.add());
   for (let count = 0; count < used.length; count += 100)
-    await Promise.all(used.slice(count, count + 100).map((secret) => verifier.verify(secret)));
+    await Promise.all(used.slice(count, count + 100).map(async (secret) => verifier.verify(secret)));
   used.forEach(isKnown);
   keys.queries.length = 0;
   let release = (): void => undefined;
