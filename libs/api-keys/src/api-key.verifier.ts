@@ -25,13 +25,13 @@ const MAX_KNOWN_KEYS = 10_000;
 const FIRST_INTERVAL_MS = 10;
 
 /**
- * One query looks up all known keys that wait, and runs alone. A token waits for the queries before its own: the one in flight,
- * which the time limit of statements bounds.
+ * One query looks up the known keys that wait, and runs alone. A token waits for the queries before its own, which the time limit of
+ * statements bounds.
  */
-const LOOK_UPS: BatchLimits = { size: 1_000, concurrency: 1, waiting: 1_000, waitMs: 5_000 };
+const LOOK_UPS: BatchLimits = { size: 1_000, concurrency: 1, waiting: MAX_KNOWN_KEYS, waitMs: 5_000 };
 
 /** The same for tokens that were no key before. Fewer at a time: all of them get their responses in one turn of the event loop. */
-const FIRST_LOOK_UPS: BatchLimits = { ...LOOK_UPS, size: 25 };
+const FIRST_LOOK_UPS: BatchLimits = { ...LOOK_UPS, size: 25, waiting: 1_000 };
 
 const FIND_BY_HASHES: Statement = {
   name: 'api_key_find_by_hashes',
@@ -78,7 +78,6 @@ export class ApiKeyVerifier implements OnApplicationBootstrap, OnApplicationShut
   /** An event is the hash of a key that a look-up has found refused; its listeners are those of `watch`. */
   private readonly refusals = new EventEmitter().setMaxListeners(0);
   private timer: NodeJS.Timeout | undefined;
-  private isRefreshing = false;
   private readonly log = new Logger(ApiKeyVerifier.name);
   /** The beginning of each challenge. */
   readonly realm: string;
@@ -92,7 +91,7 @@ export class ApiKeyVerifier implements OnApplicationBootstrap, OnApplicationShut
   }
 
   onApplicationBootstrap(): void {
-    this.timer = setInterval(() => void this.refresh(), REFRESH_INTERVAL_MS).unref();
+    this.timer = setInterval(() => this.refresh(), REFRESH_INTERVAL_MS).unref();
   }
 
   onApplicationShutdown(): void {
@@ -152,23 +151,14 @@ export class ApiKeyVerifier implements OnApplicationBootstrap, OnApplicationShut
     return known.key;
   }
 
-  /** Looks up the keys in use. If that fails, their requests wait for look-ups of their own, and get the error of those. */
-  private async refresh(): Promise<void> {
-    if (this.isRefreshing) return;
-    this.isRefreshing = true;
+  /** Looks up the keys in use. If that fails, their next requests wait for look-ups of their own, and get the error of those. */
+  private refresh(): void {
     const inUse = new Set(this.refusals.eventNames() as string[]);
     for (const [hashed, known] of this.knownKeys) {
       if (known.isUsed) inUse.add(hashed);
       known.isUsed = false;
     }
-    const hashes = [...inUse];
-    try {
-      while (hashes.length > 0) await this.findKeys(hashes.splice(0, LOOK_UPS.size));
-    } catch {
-      // The next interval is the next attempt.
-    } finally {
-      this.isRefreshing = false;
-    }
+    for (const hashed of inUse) this.lookUps.run(hashed, hashed).catch(() => undefined);
   }
 
   private async findFirstKeys(hashes: readonly string[]): Promise<(VerifiedKey | undefined)[]> {
