@@ -14,7 +14,7 @@ function watchQueries(app: TestApp): number[] {
   const read = database.read.bind(database);
   const sizes: number[] = [];
   database.read = (statement, values) => {
-    if (statement.name === 'api_key_find_by_hashes') sizes.push((values[0] as Buffer[]).length);
+    if (statement.name.startsWith('api_key_find_by_hash')) sizes.push(values.flat().length);
     return read(statement, values);
   };
   return sizes;

@@ -25,7 +25,8 @@ class Keys {
     return secret;
   }
 
-  private async read(_: unknown, [hashes]: [Buffer[]]): Promise<unknown> {
+  private async read(_: unknown, values: [Buffer | Buffer[]]): Promise<unknown> {
+    const hashes = values.flat();
     this.queries.push(hashes.length);
     const rows = [...this.stored].flatMap(([secret, { expiresAt = null, revokedAt = null }], index) => {
       const hash = hashApiKey(secret);

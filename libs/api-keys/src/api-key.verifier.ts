@@ -33,10 +33,10 @@ const LOOK_UPS: BatchLimits = { size: 1_000, concurrency: 1, waiting: MAX_KNOWN_
 /** The same for tokens that were no key before. Fewer at a time: all of them get their responses in one turn of the event loop. */
 const FIRST_LOOK_UPS: BatchLimits = { ...LOOK_UPS, size: 25, waiting: 1_000 };
 
-const FIND_BY_HASHES: Statement = {
-  name: 'api_key_find_by_hashes',
-  text: `SELECT ${VERIFIED_COLUMNS}, encode(key.hash, 'base64') FROM api_key key JOIN client ON client.id = key.client_id WHERE key.hash = ANY ($1)`,
-};
+const FIND = `SELECT ${VERIFIED_COLUMNS}, encode(key.hash, 'base64') FROM api_key key JOIN client ON client.id = key.client_id WHERE key.hash =`;
+/** PostgreSQL plans the statement for several hashes anew each time, which costs more than twice the rest. */
+const FIND_BY_HASH: Statement = { name: 'api_key_find_by_hash', text: `${FIND} $1` };
+const FIND_BY_HASHES: Statement = { name: 'api_key_find_by_hashes', text: `${FIND} ANY ($1)` };
 
 // RFC 6750, section 2.1: credentials = "Bearer" 1*SP b64token. RFC 9110, section 11.1: the scheme is case-insensitive.
 const BEARER = /^bearer +([A-Za-z0-9\-._~+/]+=*)$/i;
@@ -177,8 +177,9 @@ export class ApiKeyVerifier implements OnApplicationBootstrap, OnApplicationShut
     const checkedAt = this.clock.now();
     const since = performance.now();
     const values = hashes.map((hashed) => Buffer.from(hashed, 'binary'));
+    const isOne = values.length === 1;
     const rows = await this.database
-      .read<[...KeyRow, hash: string]>(FIND_BY_HASHES, [values])
+      .read<[...KeyRow, hash: string]>(isOne ? FIND_BY_HASH : FIND_BY_HASHES, isOne ? values : [values])
       // Not `took_too_long`: the request has not asked for this statement.
       .catch((error: unknown) => Promise.reject(isCancelled(error) ? unavailable(error) : error));
     const found = new Map(
