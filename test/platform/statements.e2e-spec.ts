@@ -141,18 +141,26 @@ describe.each(['custom', 'generic'] as const)('EXPLAIN with a %s plan', (mode) =
     expect(indexes).toEqual(new Set(['ix_idempotency_key_created_at']));
   });
 
-  test('API keys are found by the index of their hash, and their clients by theirs; no usage is read', async () => {
-    const query = `SELECT statement FROM pg_prepared_statements WHERE name = 'api_key_find_by_hashes'`;
-    const [prepared] = (await session.query(query)) as { statement: string }[];
-    const nodes = await planOf(session, mode, prepared?.statement ?? '', [`{"\\\\x${'00'.repeat(32)}"}`]);
-    const types = nodes.map((node) => node['Node Type']);
-    expect(types).not.toContain('Seq Scan');
-    expect(nodes.flatMap((node) => node['Index Name'] ?? []).sort()).toEqual([
-      'pk_client',
-      'uq_api_key_hash',
-      'uq_api_key_predecessor',
-    ]);
-  });
+  test.each([
+    ['$1', (hash: string): string => hash],
+    ['ANY ($1)', (hash: string): string => `{"\\${hash}"}`],
+  ])(
+    'API keys are found by the index of their hash, = %s, and their clients by theirs; no usage is read',
+    async (operand, valueOf) => {
+      const query = `SELECT statement FROM pg_prepared_statements WHERE name = 'api_key_find_by_hash'`;
+      const [prepared] = (await session.query(query)) as { statement: string }[];
+      const text = prepared?.statement.replace('key.hash = $1', `key.hash = ${operand}`) ?? '';
+      expect(text).toContain(operand);
+      const nodes = await planOf(session, mode, text, [valueOf(`\\x${'00'.repeat(32)}`)]);
+      const types = nodes.map((node) => node['Node Type']);
+      expect(types).not.toContain('Seq Scan');
+      expect(nodes.flatMap((node) => node['Index Name'] ?? []).sort()).toEqual([
+        'pk_client',
+        'uq_api_key_hash',
+        'uq_api_key_predecessor',
+      ]);
+    },
+  );
 });
 
 // Compiling takes longer than any of these statements. The rows do not exist; only the planner's estimate is changed.
