@@ -78,12 +78,19 @@ test('a request that waits for its look-up is answered by it, however long it ta
   expect(isKnown(secret)).toBe(false);
 });
 
-test.each([-HOUR, -300, HOUR])('a clock that is set by %d ms prolongs no key', async (ms) => {
+test.each([-HOUR, -300])('a clock that is set by %d ms prolongs no key', async (ms) => {
   const secret = keys.add();
   await verifier.verify(secret);
   await passes(500);
   jest.setSystemTime(Date.now() + ms);
   await passes(KEY_TIME_TO_LIVE_MS - 500);
+  expect(isKnown(secret)).toBe(false);
+});
+
+test('a key does not outlive a sleep of the machine, in which performance.now() stands still', async () => {
+  const secret = keys.add();
+  await verifier.verify(secret);
+  jest.setSystemTime(Date.now() + KEY_TIME_TO_LIVE_MS);
   expect(isKnown(secret)).toBe(false);
 });
 

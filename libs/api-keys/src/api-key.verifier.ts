@@ -224,10 +224,9 @@ function sha256(token: string): string {
   return hash('sha256', token, 'binary');
 }
 
-/** By both clocks: setting the `Clock` back must not prolong an entry, and the other one may stand still while the machine sleeps. */
+/** By both clocks: the `Clock` may be set back, and `performance.now()` may stand still while the machine sleeps. */
 function isFresh({ checkedAt, since }: KnownKey, now: number): boolean {
-  const age = now - checkedAt;
-  return age >= 0 && age < KEY_TIME_TO_LIVE_MS && performance.now() - since < KEY_TIME_TO_LIVE_MS;
+  return now - checkedAt < KEY_TIME_TO_LIVE_MS && performance.now() - since < KEY_TIME_TO_LIVE_MS;
 }
 
 function isUnreadable(key: VerifiedKey | undefined): boolean {
