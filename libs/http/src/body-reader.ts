@@ -12,7 +12,7 @@ import {
   VALIDATION_FAILED,
 } from '#errors';
 import { type JsonLimits, readJson } from '#json';
-import { announcesBody } from './requests/request-checks.js';
+import { announcesBody, hasJustArrived } from './requests/request-checks.js';
 import { advance, BODY } from './requests/request-context.js';
 import type { RequestsInFlight } from './requests/requests-in-flight.js';
 import { CHUNK_COST, LARGE_BODY_BYTES, MAX_BYTES_OF_BODIES, MAX_FORM_BYTES } from './requests/server-limits.js';
@@ -82,6 +82,7 @@ export class BodyReader {
     const { context } = request;
     // Node's parser goes on first: most bodies arrive in one packet with the header section.
     await Promise.resolve();
+    if (hasJustArrived(request)) await new Promise((resolve) => setImmediate(resolve));
     if (context.bodyError) throw context.bodyError;
     if (request.complete) return this.parse(request, arrivedBytes(request, plan), plan);
     this.inFlight.release(context);

@@ -10,7 +10,7 @@ import { Connections } from './connections/connections.js';
 import { drain } from './connections/drain.js';
 import { answerParserErrors } from './connections/parser-errors.js';
 import { Replies } from './replies/replies.js';
-import { checkRequest, normalTarget } from './requests/request-checks.js';
+import { checkRequest, hasJustArrived, normalTarget } from './requests/request-checks.js';
 import {
   advance,
   BODY,
@@ -241,7 +241,10 @@ export class PlatformExpressAdapter extends ExpressAdapter {
 
   /** Responds with an error, or cuts a response that has begun. */
   sendError(response: Response, error: ApiError): void {
-    this.replies.sendError(response, error);
+    const send = (): void => this.replies.sendError(response, error);
+    // With the whole request the connection survives.
+    if (hasJustArrived(response.req)) setImmediate(send);
+    else send();
   }
 
   /** Returns a promise if a large page waits for its client's turn. */

@@ -93,3 +93,12 @@ export function announcesBody(request: IncomingMessage): boolean {
   const length = request.headers['content-length'];
   return (length !== undefined && length !== '0') || request.headers['transfer-encoding'] !== undefined;
 }
+
+/**
+ * Whether the body of a request has arrived, and Node has not yet said so: between the last byte and setting `complete` it calls code
+ * that waits for promises and ticks. In the next turn it has.
+ */
+export function hasJustArrived(request: IncomingMessage): boolean {
+  const { complete, headers, readableLength } = request;
+  return !complete && readableLength > 0 && readableLength === Number(headers['content-length']);
+}
