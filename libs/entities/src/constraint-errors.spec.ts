@@ -1,4 +1,4 @@
-import { saysReferenced } from './constraint-errors.js';
+import { isReferenced } from './constraint-errors.js';
 
 const CONSTRAINT = 'fk_toy_box';
 
@@ -19,10 +19,15 @@ test.each([
     `テーブル"toy"への挿入、更新は外部キー制約"${CONSTRAINT}"に違反しています`,
     `テーブル"box"の更新または削除は、テーブル"toy"の外部キー制約"${CONSTRAINT}"に違反します`,
   ],
-  [
-    'duplicate key value violates unique constraint "uq_toy"',
-    `update or delete on table "toy" violates RESTRICT setting of foreign key constraint "${CONSTRAINT}" on table "toy"`,
-  ],
 ])('the two sides of a foreign key are told apart by the names in the message: %s', (missing, referenced) => {
-  expect([saysReferenced(missing), saysReferenced(referenced)]).toEqual([false, true]);
+  const sides = [missing, referenced].map((message) => isReferenced({ code: '23503', message }));
+  expect(sides).toEqual([false, true]);
+});
+
+test.each([
+  ['23001', 'RESTRICT of PostgreSQL 18', true],
+  ['23505', 'key "a" of "b" violates unique constraint "c" on table "d"', false],
+  ['23514', 'row of "a" violates check constraint "b" of "c" on "d"', false],
+])('other codes need no message: %s, %s', (code, message, expected) => {
+  expect(isReferenced({ code, message })).toBe(expected);
 });

@@ -87,11 +87,11 @@ const MAX_PARTITIONS = 1_000;
 const QUOTED = /["»«„“][^"»«„“”]+["»«“”]/g;
 
 /**
- * Whether the message of a violated constraint says that a row is still referred to. Beside the constraint it names two tables then,
- * else one.
+ * Whether a row is still referred to. Both sides of a foreign key have the code 23503 and all other fields in common; only the
+ * message of this side names two tables besides the constraint. RESTRICT has a code of its own from PostgreSQL 18 on.
  */
-export function saysReferenced(message: string): boolean {
-  return (message.match(QUOTED)?.length ?? 0) > 2;
+export function isReferenced({ code, message }: { readonly code?: string; readonly message: string }): boolean {
+  return code === '23001' || (code === '23503' && (message.match(QUOTED)?.length ?? 0) > 2);
 }
 
 /** The errors that features have defined for constraints, for the requests that violate them. */
@@ -146,11 +146,11 @@ export class ConstraintErrors extends DeclaredErrors implements OnModuleInit {
 
   override errorOf(thrown: unknown): Promise<ApiError | undefined> | undefined {
     if (this.errors.size === 0 || !(thrown instanceof QueryFailedError)) return undefined;
-    const { schema, table, constraint, message } = thrown.driverError as Error &
-      Partial<Record<'schema' | 'table' | 'constraint', string>>;
+    const violation = thrown.driverError as Error & Partial<Record<'code' | 'schema' | 'table' | 'constraint', string>>;
+    const { schema, table, constraint } = violation;
     if (schema === undefined || table === undefined || constraint === undefined) return undefined;
     return this.errorsOf(schema, table, constraint).then((errors) => {
-      const error = saysReferenced(message) ? errors?.referenced : errors?.missing;
+      const error = isReferenced(violation) ? errors?.referenced : errors?.missing;
       return error && new ApiError(error, error.message, {}, { cause: thrown });
     });
   }
