@@ -69,6 +69,14 @@ class WithCache {
     return this.time;
   }
 }
+/** Its items are not all of it. */
+class Basket {
+  fruits: string[] = [];
+  note = '';
+  [Symbol.iterator](): Iterator<string> {
+    return this.fruits.values();
+  }
+}
 
 test('a fingerprint does not depend on the order of members, at any depth', () => {
   const one = { name: 'Rex', categoryId: 7n, tags: [{ a: 1, b: 2 }] };
@@ -112,6 +120,7 @@ test.each<[string, object, object]>([
   ['an item of a Set', { tags: new Set([1]) }, { tags: new Set([2]) }],
   ['Map or object', { tags: new Map([['a', 1]]) }, { tags: { a: 1 } }],
   ['Set or array', { tags: new Set([1]) }, { tags: [1] }],
+  ['a member besides items', Object.assign(new Basket(), { note: 'a' }), Object.assign(new Basket(), { note: 'b' })],
   ['a millisecond of a time', { at: new Date(0) }, { at: new Date(1) }],
   ['a time or its text', { at: new Date(0) }, { at: new Date(0).toJSON() }],
   ['an invalid time or null', { at: new Date(NaN) }, { at: null }],

@@ -35,9 +35,9 @@ function textOf(value: unknown, subTypes: readonly SubType[] = []): string {
     const bytes = Buffer.from(value.buffer, value.byteOffset, value.byteLength);
     return `${tagOf(value)}(${bytes.toString('base64')})`;
   }
-  // What class-transformer has made of an array or object.
-  if (Symbol.iterator in value) return `${tagOf(value)}(${Array.from(value as Iterable<unknown>, itemOf).join()})`;
-  return textOfObject(value, subTypes);
+  // What class-transformer has made of an array or object. A class of its own may have members besides its items.
+  const items = Symbol.iterator in value ? Array.from(value as Iterable<unknown>, itemOf) : undefined;
+  return `${items ? `${tagOf(value)}(${items.join()})` : ''}${textOfObject(value, subTypes)}`;
 }
 
 function textOfObject(value: object, subTypes: readonly SubType[]): string {
