@@ -61,6 +61,11 @@ class PlainCard extends PlainIntersection(PlainPartial(PlainOmit(Owner, [])), Pl
 class PlainTwice extends PlainPartial(PlainPick(PlainCard, ['name', 'colour'])) {}
 class Card extends IntersectionType(PartialType(OmitType(Owner, [])), PickType(Tag, ['colour'])) {}
 
+class Owned extends Owner {
+  override name = 'dan';
+  password = 'secret';
+}
+
 @Public()
 @Controller('test-ways')
 class TestWaysController {
@@ -159,6 +164,17 @@ class TestWaysController {
   @Sse('events')
   events(): unknown {
     return from([{ data: owner('ann'), type: 'named', id: '7' }, { data: [owner('bob')] }, owner('cid'), { data: 7 }]);
+  }
+
+  @Sse('events-of-derived')
+  eventsOfDerived(): unknown {
+    const [plain, twice, card] = [this.plainCard(), this.plainTwice(), this.card()];
+    return from([{ data: plain }, { data: [twice] }, { data: { card } }, { data: new Owned() }]);
+  }
+
+  @Get('values-of-derived')
+  async *valuesOfDerived(): AsyncGenerator<unknown> {
+    yield await Promise.resolve([this.plainCard(), this.plainTwice(), this.card(), new Owned()]);
   }
 
   @Sse('events-later')
@@ -399,6 +415,8 @@ const TOTAL = `{"total":${LARGEST}}`;
 /** In streams Nest calls `JSON.stringify`. */
 const AS_TEXT = `{"id":"${LARGEST}","name":"ann"}`;
 
+const CARD = '{"name":"ann","colour":"red"}';
+
 const WAYS: readonly Row[] = [
   ofWays('by-json', { contains: '{"owners":[{"name":"ann"}],"of":{"name":"bob"}}' }),
   ofWays('by-jsonp'),
@@ -427,6 +445,15 @@ const WAYS: readonly Row[] = [
       'id: 3\ndata: 7',
     ),
   }),
+  ofWays('events-of-derived', {
+    contains: eventsOf(
+      `id: 1\ndata: ${CARD}`,
+      `id: 2\ndata: [${CARD}]`,
+      `id: 3\ndata: {"card":${CARD}}`,
+      'id: 4\ndata: {"name":"dan"}',
+    ),
+  }),
+  ofWays('values-of-derived', { contains: `[${CARD},${CARD},${CARD},{"name":"dan"}]\n` }),
   ofWays('events-later', { contains: eventsOf('id: 1\ndata: {"name":"ann"}') }),
   ofWays('events-exact', { contains: eventsOf(`id: 1\ndata: ${AS_TEXT}`) }),
   ofWays('events-of-a-bigint', { status: 500, send: { expects500: true } }),

@@ -3,7 +3,7 @@ import { ApiProperty, type ApiPropertyOptions } from '@nestjs/swagger';
 import { Transform, type TransformFnParams } from 'class-transformer';
 import { ValidateBy } from 'class-validator';
 import type { Fault } from '#errors';
-import { DECLARED, declareJson, rulesOf } from '#json';
+import { DECLARED, rulesOf } from '#json';
 import { classesOf, hasTransformersBeside, sentNameOf } from './class-transformers.internals.js';
 
 /** In place of an object whose members are known to be converted. */
@@ -125,7 +125,6 @@ export function checkedProperty(
       // class-validator copies the members of a context.
       ValidateBy({ name: DECLARED, validator }, { context: { checked: property } }),
     )(prototype, key);
-    declareJson(prototype);
   };
 }
 

@@ -23,6 +23,17 @@ export function rulesOf(type: object): ClassRule[] {
   return [...rules.filter((rule) => !isOwn(rule)), ...rules.filter(isOwn)];
 }
 
+/** Calls `listen` for each rule that a class gets: of a decorator, or copied by `PartialType` and the like, which run no decorator. */
+export function onRule(listen: (rule: ClassRule, type: { readonly prototype: object }) => void): void {
+  const storage = getMetadataStorage();
+  const add = storage.addValidationMetadata.bind(storage);
+  storage.addValidationMetadata = (rule) => {
+    // Before others listen: copies of this module share the storage, and the one loaded last is in use.
+    if (typeof rule.target === 'function') listen(rule, rule.target);
+    add(rule);
+  };
+}
+
 /** @throws StartupError when the rules of a class are not found: responses would have members that it does not declare */
 export function checkClassRules(): void {
   class Trial {

@@ -1,8 +1,8 @@
-import { ApiProperty } from '@nestjs/swagger';
+import { ApiProperty, PartialType, PickType } from '@nestjs/swagger';
 import { ValidateBy, ValidateNested } from 'class-validator';
 import fc from 'fast-check';
 import { INT64_MAX, INT64_MIN, toInt64 } from './int64.js';
-import { DECLARED, declareJson, jsonTextOf, shared, writeJson } from './json-writer.js';
+import { checkDeclaredJson, DECLARED, jsonTextOf, shared, writeJson } from './json-writer.js';
 import { readOwnJson } from './json-reader.js';
 
 const edges = [0n, 1n, 2n ** 53n, 2n ** 63n].flatMap((edge) => [edge - 1n, edge, edge + 1n, -edge]);
@@ -140,16 +140,21 @@ describe('writeJson', () => {
       @ValidateBy({ name: DECLARED, validator: { validate: () => true } })
       ids: unknown;
     }
-    declareJson(Toy.prototype);
     const toy = Object.assign(new Toy(), { secret: 1, ids: [1n, INT64_MAX, { name: 'a' }] });
     expect(JSON.stringify([toy])).toBe(`[{"ids":[1,"${INT64_MAX}",{"name":"a"}]}]`);
     expect(writeJson([toy])).toBe(`[{"ids":[1,${INT64_MAX},{"name":"a"}]}]`);
     class OwnToy extends Toy {
+      @ValidateBy({ name: DECLARED, validator: { validate: () => true } })
+      name: unknown;
+
       toJSON(): string {
         return 'own';
       }
     }
-    declareJson(OwnToy.prototype);
+    class Part extends PickType(Toy, ['ids']) {}
+    const part = Object.assign(new Part(), { secret: 1, ids: [] });
+    expect(JSON.stringify([part, new (PartialType(Toy))()])).toBe('[{"ids":[]},{}]');
+    expect(checkDeclaredJson).not.toThrow();
     expect([JSON.stringify(new OwnToy()), writeJson(new OwnToy())]).toEqual(['"own"', '"own"']);
   });
 

@@ -1,5 +1,8 @@
+import { PartialType } from '@nestjs/swagger';
+import { ValidateBy } from 'class-validator';
 import { hash } from 'node:crypto';
-import { rulesOf } from './class-rules.internals.js';
+import { misfit } from '#runtime';
+import { onRule, rulesOf } from './class-rules.internals.js';
 import { documentedMembers } from './documented-members.internals.js';
 
 /**
@@ -141,6 +144,20 @@ export function hasToJson(value: unknown): value is { toJSON(key: string): unkno
 export function declareJson(of: object): void {
   if ('toJSON' in of) return;
   Object.defineProperty(of, 'toJSON', { value: declaredJson, configurable: true, writable: true });
+}
+
+// For `JSON.stringify`, with which Nest writes events and streamed values.
+onRule(({ name }, type) => {
+  if (name === DECLARED) declareJson(type.prototype);
+});
+
+/** @throws StartupError when a class made of another one would keep undeclared members in events and streamed values */
+export function checkDeclaredJson(): void {
+  class Trial {
+    @ValidateBy({ name: DECLARED, validator: { validate: () => true } }) member: unknown;
+  }
+  const text = JSON.stringify(Object.assign(new (PartialType(Trial))(), { other: 1 }));
+  if (text !== '{}') throw misfit('@nestjs/mapped-types', `it copies rules in another way: ${text}`);
 }
 
 function declaredJson(this: object): unknown {

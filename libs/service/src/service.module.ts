@@ -6,7 +6,7 @@ import { DeclaredErrors } from '#errors';
 import { ErrorFilter } from '#http';
 import { IdempotencyModule } from '#idempotency';
 import { BodyGuard, InputPipe } from '#input';
-import { checkClassRules, checkDocumentedMembers } from '#json';
+import { checkClassRules, checkDeclaredJson, checkDocumentedMembers } from '#json';
 import { ObservabilityModule } from '#observability';
 import { OpenApiModule } from '#openapi';
 import { checkTransports, OperationRegistry } from '#operations';
@@ -52,6 +52,7 @@ export async function serviceOf(app: Type, config: CoreConfig): Promise<Type> {
   // Secrecy depends on them, so another release of a dependency that differs here is refused, and not only warned of.
   checkClassRules();
   checkDocumentedMembers();
+  checkDeclaredJson();
   await checkTransports();
   const parts: LoadedPart[] = [];
   for (const part of definition.parts) if (part.load !== undefined) parts.push(await part.load());
