@@ -1,0 +1,62 @@
+import { Body, Controller, Get, HttpCode, Post, type Type } from '@nestjs/common';
+import { Public } from '#operations';
+import type { Row } from './harness.js';
+
+/** The parameter of a handler, and its type as the compiler would note it. */
+export type Parameter = [decorate: ParameterDecorator, type: unknown];
+
+/** A controller at `/v1/<path>` whose handlers are declared by the rows that request them. */
+export class Handlers {
+  readonly controller: Type;
+
+  constructor(private readonly path: string) {
+    const [, first = '', rest = ''] =
+      /^(\w)(.*)$/.exec(path.replaceAll(/\W(\w)/g, (_, letter: string) => letter.toUpperCase())) ?? [];
+    class TestController {}
+    Object.defineProperty(TestController, 'name', { value: `${first.toUpperCase()}${rest}Controller` });
+    Public()(TestController);
+    Controller(path)(TestController);
+    this.controller = TestController;
+  }
+
+  /** Declares a handler of GET at `<path>/<name>`, and returns a row that requests it. */
+  get(name: string, answer: (given: never) => unknown, more: Partial<Row> = {}, declared: Declared = {}): Row {
+    this.add(Get(name), name, answer, declared);
+    return { title: `${this.path}/${name}`, path: `/v1/${this.path}/${name}`, status: 200, ...more };
+  }
+
+  /** Declares handlers of POST with 200 that return what `answer` makes of their body, at `<path>/<name>`. */
+  bodies(answer: (body: unknown) => unknown, types: Record<string, Parameter | Type>): void {
+    for (const [name, type] of Object.entries(types)) {
+      const parameters: Parameter[] = [Array.isArray(type) ? type : [Body(), type]];
+      this.add(Post(name), name, answer, { parameters, decorators: [HttpCode(200)] });
+    }
+  }
+
+  private add(
+    route: MethodDecorator,
+    name: string,
+    answer: unknown,
+    { parameters = [], decorators = [] }: Declared,
+  ): void {
+    const { prototype } = this.controller as { prototype: object };
+    const handler = (answer as (...given: unknown[]) => unknown).bind(undefined);
+    Object.defineProperty(handler, 'name', { value: name });
+    Object.defineProperty(prototype, name, { value: handler, configurable: true, writable: true });
+    Reflect.defineMetadata(
+      'design:paramtypes',
+      parameters.map(([, type]) => type),
+      prototype,
+      name,
+    );
+    for (const [index, [decorate]] of parameters.entries()) decorate(prototype, name, index);
+    const descriptor = Object.getOwnPropertyDescriptor(prototype, name) as PropertyDescriptor;
+    for (const decorate of [route, ...decorators]) decorate(prototype, name, descriptor);
+  }
+}
+
+interface Declared {
+  readonly parameters?: readonly Parameter[];
+  /** Those above the handler. */
+  readonly decorators?: readonly MethodDecorator[];
+}
