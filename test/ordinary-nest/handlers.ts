@@ -55,7 +55,7 @@ export class Handlers {
   }
 }
 
-interface Declared {
+export interface Declared {
   readonly parameters?: readonly Parameter[];
   /** Those above the handler. */
   readonly decorators?: readonly MethodDecorator[];

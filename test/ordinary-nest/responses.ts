@@ -7,7 +7,6 @@ import {
   type MiddlewareConsumer,
   Module,
   type NestModule,
-  Post,
   Res,
   Sse,
   StreamableFile,
@@ -25,6 +24,7 @@ import { Readable } from 'node:stream';
 import { from, of } from 'rxjs';
 import { Int64Property, TextProperty } from '#input';
 import { Public } from '#operations';
+import { type Declared, Handlers, type Parameter } from './handlers.js';
 import type { Row } from './harness.js';
 
 /* Every way out of a handler, and middleware that replaces the methods of a response. */
@@ -61,54 +61,9 @@ class PlainCard extends PlainIntersection(PlainPartial(PlainOmit(Owner, [])), Pl
 class PlainTwice extends PlainPartial(PlainPick(PlainCard, ['name', 'colour'])) {}
 class Card extends IntersectionType(PartialType(OmitType(Owner, [])), PickType(Tag, ['colour'])) {}
 
-class Owned extends Owner {
-  override name = 'dan';
-  password = 'secret';
-}
-
 @Public()
 @Controller('test-ways')
 class TestWaysController {
-  @Get('by-json')
-  byJson(@Res() response: Response): void {
-    response.json({ owners: [owner('ann')], of: owner('bob') });
-  }
-
-  @Get('by-send')
-  bySend(@Res() response: Response): void {
-    response.status(203).send(owner('ann'));
-  }
-
-  @Get('by-jsonp')
-  byJsonp(@Res() response: Response): void {
-    response.jsonp(owner('ann'));
-  }
-
-  @Get('by-json-exact')
-  byJsonExact(@Res() response: Response): void {
-    response.json(account());
-  }
-
-  @Get('by-json-of-a-bigint')
-  byJsonOfBigint(@Res() response: Response): void {
-    response.json({ total: LARGEST });
-  }
-
-  @Get('by-json-undefined')
-  byJsonUndefined(@Res() response: Response): void {
-    response.json(undefined);
-  }
-
-  @Get('by-json-typed')
-  byJsonTyped(@Res() response: Response): void {
-    response.type('application/problem+json').json({ a: [1, undefined, NaN], b: undefined, c: new Date(0) });
-  }
-
-  @Get('by-send-text')
-  bySendText(@Res() response: Response): void {
-    response.send('text ü');
-  }
-
   @Get('observable')
   observable(): unknown {
     return of(owner('ann'), owner('bob'));
@@ -166,17 +121,6 @@ class TestWaysController {
     return from([{ data: owner('ann'), type: 'named', id: '7' }, { data: [owner('bob')] }, owner('cid'), { data: 7 }]);
   }
 
-  @Sse('events-of-derived')
-  eventsOfDerived(): unknown {
-    const [plain, twice, card] = [this.plainCard(), this.plainTwice(), this.card()];
-    return from([{ data: plain }, { data: [twice] }, { data: { card } }, { data: new Owned() }]);
-  }
-
-  @Get('values-of-derived')
-  async *valuesOfDerived(): AsyncGenerator<unknown> {
-    yield await Promise.resolve([this.plainCard(), this.plainTwice(), this.card(), new Owned()]);
-  }
-
   @Sse('events-later')
   async eventsLater(): Promise<unknown> {
     return Promise.resolve(of({ data: owner('ann') }));
@@ -198,169 +142,199 @@ class TestWaysController {
     data['data'] = data;
     return of({ data });
   }
-
-  @Get('plain-card')
-  plainCard(): PlainCard {
-    return Object.assign(new PlainCard(), { password: 'secret', colour: 'red', name: 'ann' });
-  }
-
-  @Get('plain-twice')
-  plainTwice(): PlainTwice {
-    return Object.assign(new PlainTwice(), { password: 'secret', colour: 'red', name: 'ann' });
-  }
-
-  @Get('card')
-  card(): Card {
-    return Object.assign(new Card(), { password: 'secret', colour: 'red', name: 'ann' });
-  }
 }
 
-@Public()
-@Controller('test-types')
-class TestTypesController {
-  @Get('csv')
-  @Header('Content-Type', 'text/csv')
-  csv(): string {
-    return 'a,ü';
-  }
+/** The first parameter of a handler that writes the response itself, and of one that only changes it. */
+const RESPONSE: Parameter[] = [[Res(), Object]];
+const PASSED_RESPONSE: Parameter[] = [[Res({ passthrough: true }), Object]];
 
-  @Get('latin')
-  @Header('Content-Type', 'text/csv; charset=iso-8859-1; header=present')
-  latin(): string {
-    return 'a,ü';
-  }
+const WAY = new Handlers('test-written');
+/** A row of a handler that writes the response itself. */
+const written = (name: string, write: (response: Response) => unknown, more: Partial<Row> = {}): Row =>
+  WAY.get(name, write, more, { parameters: RESPONSE });
 
-  @Get('xml')
-  @Header('Content-Type', 'application/xml')
-  xml(): string {
-    return '<ü/>';
-  }
+const ofWays = (name: string, more: Partial<Row> = {}): Row => ({
+  title: `${name}`,
+  path: `/v1/test-ways/${name}`,
+  status: 200,
+  ...more,
+});
 
-  @Get('svg')
-  @Header('Content-Type', 'image/svg+xml')
-  svg(): string {
-    return '<svg/>';
-  }
+/** On stock Nest `JSON.stringify` refuses a bigint, and the instance is written by its `toJSON`. */
+const meantExact = (body: unknown, status: number): Partial<Row> => ({
+  status,
+  send: { expects500: true },
+  meant: { difference: 'members of a response', status: 200, body },
+});
 
-  @Get('json')
-  @Header('Content-Type', 'application/json')
-  json(): string {
-    return '{"a":"ü"}';
-  }
+const EXACT = `{"id":${LARGEST},"name":"ann"}`;
+const TOTAL = `{"total":${LARGEST}}`;
+/** In streams Nest calls `JSON.stringify`. */
+const AS_TEXT = `{"id":"${LARGEST}","name":"ann"}`;
 
-  @Get('problem')
-  @Header('Content-Type', 'application/problem+json')
-  problem(): object {
-    return { a: 'ü' };
-  }
+const WAYS: readonly Row[] = [
+  written('json', (response) => response.json({ owners: [owner('ann')], of: owner('bob') }), {
+    contains: '{"owners":[{"name":"ann"}],"of":{"name":"bob"}}',
+  }),
+  written('jsonp', (response) => response.jsonp(owner('ann'))),
+  ofWays('jsonp', { title: 'by-jsonp with a callback', path: '/v1/test-written/jsonp?callback=take' }),
+  written('json-exact', (response) => response.json(account()), meantExact(JSON.parse(EXACT), 200)),
+  written('json-of-a-bigint', (response) => response.json({ total: LARGEST }), meantExact(JSON.parse(TOTAL), 500)),
+  written('json-undefined', (response) => response.json(undefined)),
+  written(
+    'json-typed',
+    (response) =>
+      response.type('application/problem+json').json({ a: [1, undefined, NaN], b: undefined, c: new Date(0) }),
+    { contains: '{"a":[1,null,null],"c":"1970' },
+  ),
+  written('send', (response) => response.status(203).send(owner('ann')), { status: 203, contains: '{"name":"ann"}' }),
+  written('send-text', (response) => response.send('text ü')),
+  ofWays('observable', { contains: '{"name":"bob"}' }),
+  ofWays('values', { contains: '{"name":"ann"}\n[{"name":"bob"}]\n' }),
+  ofWays('values-exact', { contains: `${AS_TEXT}\n` }),
+  ofWays('values-of-a-bigint', { status: 500, send: { expects500: true } }),
+  ofWays('values-of-a-stream', { contains: '{"a":1}\n{"b":[null,null]}\ntext7\n' }),
+  ofWays('texts', { contains: 'a üb' }),
+  ofWays('no-values'),
+  ofWays('values-that-fail', { status: 409 }),
+  ofWays('values-typed', { contains: '{"a":1}\n' }),
+  ofWays('web-response', { status: 201 }),
+  ofWays('events', {
+    contains: eventsOf(
+      'event: named\nid: 7\ndata: {"name":"ann"}',
+      'id: 1\ndata: [{"name":"bob"}]',
+      'id: 2',
+      'id: 3\ndata: 7',
+    ),
+  }),
+  ofWays('events-later', { contains: eventsOf('id: 1\ndata: {"name":"ann"}') }),
+  ofWays('events-exact', { contains: eventsOf(`id: 1\ndata: ${AS_TEXT}`) }),
+  ofWays('events-of-a-bigint', { status: 500, send: { expects500: true } }),
+  ...[PlainCard, PlainTwice, Card].map((type) =>
+    WAY.get(type.name, () => Object.assign(new type(), { password: 'secret', colour: 'red', name: 'ann' }), {
+      meant: { difference: 'members of a response', body: { name: 'ann', colour: 'red' } },
+    }),
+  ),
+];
 
-  @Get('by-type')
-  byType(@Res({ passthrough: true }) response: Response): string {
-    response.type('csv');
-    return 'a,ü';
-  }
-
-  @Get('by-set-header')
-  bySetHeader(@Res({ passthrough: true }) response: Response): string {
-    response.setHeader('Content-Type', 'text/calendar');
-    return 'ü';
-  }
-
-  @Get('csv-stream')
-  @Header('Content-Type', 'text/csv')
-  csvStream(): StreamableFile {
-    return new StreamableFile(Buffer.from('a,ü'));
-  }
-
-  @Get('csv-file')
-  csvFile(): StreamableFile {
-    return new StreamableFile(Buffer.from('a,ü'), { type: 'text/csv' });
-  }
-
-  @Get('missing-file')
-  missingFile(): StreamableFile {
-    return new StreamableFile(createReadStream('/nowhere/hidden-words'), { type: 'image/png' });
-  }
-
-  @Get('missing-file-handled')
-  missingFileHandled(): StreamableFile {
-    const file = new StreamableFile(createReadStream('/nowhere/hidden-words'), { type: 'image/png' });
-    return file.setErrorHandler((_error, response) => {
-      response.statusCode = 410;
-      response.send('gone');
-    });
-  }
-
-  @Get('missing-stream')
-  missingStream(): Readable {
-    return createReadStream('/nowhere/hidden-words');
-  }
-
-  @Get('missing-by-send-file')
-  missingBySendFile(@Res() response: Response): void {
-    response.sendFile('/nowhere/hidden-words');
-  }
-
-  @Get('missing-by-download')
-  missingByDownload(@Res() response: Response): void {
-    response.download('/nowhere/hidden-words', 'a.csv');
-  }
+function eventsOf(...events: string[]): string {
+  return `\n${events.join('\n\n')}\n\n`;
 }
 
-@Public()
-@Controller('test-replaced')
-class TestReplacedController {
-  @Get('object')
-  object(): object {
-    return { a: [1], owner: owner('ann') };
-  }
+const MISSING = { status: 404, contains: 'Not Found' };
+const TYPE = new Handlers('test-types');
+/** A row of a handler that returns something of a media type. */
+const typed = (type: string, value: unknown, name = type): Row =>
+  TYPE.get(name.replaceAll(/\W/g, '-'), () => value, {}, { decorators: [Header('Content-Type', type)] });
+const file = (): StreamableFile => new StreamableFile(createReadStream('/nowhere/hidden-words'), { type: 'image/png' });
 
-  @Get('plain')
-  plain(): object {
-    return { a: [1] };
-  }
+const TYPES: readonly Row[] = [
+  typed('text/csv', 'a,ü'),
+  typed('text/csv; charset=iso-8859-1; header=present', 'a,ü', 'latin'),
+  typed('application/xml', '<ü/>'),
+  typed('image/svg+xml', '<svg/>'),
+  typed('application/json', '{"a":"ü"}'),
+  typed('application/problem+json', { a: 'ü' }),
+  TYPE.get('by-type', (response: Response) => (response.type('csv'), 'a,ü'), {}, { parameters: PASSED_RESPONSE }),
+  TYPE.get(
+    'by-set-header',
+    (response: Response) => (response.setHeader('Content-Type', 'text/calendar'), 'ü'),
+    {},
+    { parameters: PASSED_RESPONSE },
+  ),
+  TYPE.get(
+    'csv-stream',
+    () => new StreamableFile(Buffer.from('a,ü')),
+    {},
+    { decorators: [Header('Content-Type', 'text/csv')] },
+  ),
+  TYPE.get('csv-file', () => new StreamableFile(Buffer.from('a,ü'), { type: 'text/csv' })),
+  TYPE.get('missing-file', file, {
+    status: 400,
+    meant: {
+      difference: 'error body',
+      type: 'application/json',
+      body: { code: 'bad_request', message: 'Bad Request', status: 400 },
+    },
+  }),
+  TYPE.get(
+    'missing-file-handled',
+    () => file().setErrorHandler((_error, response) => ((response.statusCode = 410), response.send('gone'))),
+    { status: 410, isNoErrorBody: true },
+  ),
+  TYPE.get('missing-stream', () => createReadStream('/nowhere/hidden-words'), {
+    status: 500,
+    send: { expects500: true },
+  }),
+  TYPE.get('missing-by-send-file', (response: Response) => response.sendFile('/nowhere/hidden-words'), MISSING, {
+    parameters: RESPONSE,
+  }),
+  TYPE.get(
+    'missing-by-download',
+    (response: Response) => response.download('/nowhere/hidden-words', 'a.csv'),
+    MISSING,
+    {
+      parameters: RESPONSE,
+    },
+  ),
+];
 
-  @Get('by-response')
-  byResponse(@Res() response: Response): void {
-    response.status(203).json({ a: 1 });
-  }
+const CHANGED = new Handlers('test-replaced');
+const CHANGED_ROWS: Record<string, Row> = Object.fromEntries(
+  Object.entries<[answer: (response: never) => unknown, more?: Partial<Row>, declared?: Declared]>({
+    object: [() => ({ a: [1], owner: owner('ann') })],
+    plain: [() => ({ a: [1] })],
+    'by-response': [
+      (response: Response) => response.status(203).json({ a: 1 }),
+      { status: 203 },
+      { parameters: RESPONSE },
+    ],
+    text: [() => 'text ü', { meant: { difference: 'media types', type: 'text/plain; charset=utf-8', body: 'text ü' } }],
+    number: [() => 7, { meant: { difference: 'media types', type: 'application/json', body: 7 } }],
+    null: [() => null],
+    bytes: [
+      () => Buffer.from('bytes'),
+      { meant: { difference: 'media types', type: 'application/octet-stream', body: 'bytes' } },
+    ],
+    file: [() => new StreamableFile(Buffer.from('a,b'), { type: 'text/csv' })],
+    error: [
+      () => {
+        throw new ConflictException('There are two.');
+      },
+      { status: 409, contains: 'There are two.' },
+    ],
+    none: [() => undefined, { status: 204 }, { decorators: [HttpCode(204)] }],
+  }).map(([name, given]) => [name, CHANGED.get(name, ...given)]),
+);
 
-  @Get('text')
-  text(): string {
-    return 'text ü';
-  }
+/** The row of a handler whose response has another method in the place of its own. */
+const replaced = (method: string, name: string, more: Partial<Row> = {}): Row => ({
+  ...(CHANGED_ROWS[name] as Row),
+  title: `response.${method} is replaced: ${name}`,
+  send: { headers: { 'x-replace': method } },
+  ...more,
+});
 
-  @Get('number')
-  number(): number {
-    return 7;
-  }
+const CONFLICT = { code: 'conflict', message: 'There are two.', status: 409 };
+const OBJECT = { a: [1], owner: { name: 'ann' } };
 
-  @Get('null')
-  null(): null {
-    return null;
-  }
+const REPLACED: readonly Row[] = [
+  ...['text', 'number', 'null', 'bytes', 'file', 'none'].map((name) => replaced('json', name)),
+  replaced('json', 'object', { contains: JSON.stringify({ wrapped: OBJECT }) }),
+  replaced('json', 'plain', { contains: 'wrapped' }),
+  replaced('json', 'by-response', { contains: 'wrapped' }),
+  replaced('json', 'error', { contains: '', meant: { difference: 'error body', body: { wrapped: CONFLICT } } }),
+  ...['send', 'both', 'end'].flatMap((method) => [
+    ...['plain', 'by-response', 'text', 'number', 'null', 'file', 'none', 'error'].map((name) =>
+      replaced(method, name),
+    ),
+    replaced(method, 'object', { contains: JSON.stringify(OBJECT) }),
+  ]),
+];
 
-  @Get('bytes')
-  bytes(): Buffer {
-    return Buffer.from('bytes');
-  }
+export const RESPONSES: readonly Row[] = [...WAYS, ...TYPES, ...REPLACED];
 
-  @Get('file')
-  file(): StreamableFile {
-    return new StreamableFile(Buffer.from('a,b'), { type: 'text/csv' });
-  }
-
-  @Get('error')
-  error(): never {
-    throw new ConflictException('There are two.');
-  }
-
-  @Post('none')
-  @HttpCode(204)
-  none(): void {}
-}
-
-@Module({ controllers: [TestWaysController, TestTypesController, TestReplacedController] })
+@Module({ controllers: [TestWaysController, WAY.controller, TYPE.controller, CHANGED.controller] })
 export class ResponsesModule implements NestModule {
   configure(consumer: MiddlewareConsumer): void {
     const replace = ({ headers }: Request, response: Response, next: NextFunction): void => {
@@ -390,141 +364,3 @@ export class ResponsesModule implements NestModule {
     consumer.apply(replace).forRoutes('test-replaced');
   }
 }
-
-const ofWays = (name: string, more: Partial<Row> = {}): Row => ({
-  title: `${name}`,
-  path: `/v1/test-ways/${name}`,
-  status: 200,
-  ...more,
-});
-
-/** The response has the declared members alone. */
-const declared = (name: string, body: unknown, more: Partial<Row> = {}): Row =>
-  ofWays(name, { meant: { difference: 'members of a response', body }, ...more });
-
-/** On stock Nest `JSON.stringify` refuses a bigint, and the instance is written by its `toJSON`. */
-const exact = (name: string, body: unknown, status: number): Row =>
-  ofWays(name, {
-    status,
-    send: { expects500: true },
-    meant: { difference: 'members of a response', status: 200, body },
-  });
-
-const EXACT = `{"id":${LARGEST},"name":"ann"}`;
-const TOTAL = `{"total":${LARGEST}}`;
-/** In streams Nest calls `JSON.stringify`. */
-const AS_TEXT = `{"id":"${LARGEST}","name":"ann"}`;
-
-const CARD = '{"name":"ann","colour":"red"}';
-
-const WAYS: readonly Row[] = [
-  ofWays('by-json', { contains: '{"owners":[{"name":"ann"}],"of":{"name":"bob"}}' }),
-  ofWays('by-jsonp'),
-  ofWays('by-jsonp', { title: 'by-jsonp with a callback', path: '/v1/test-ways/by-jsonp?callback=take' }),
-  exact('by-json-exact', JSON.parse(EXACT), 200),
-  exact('by-json-of-a-bigint', JSON.parse(TOTAL), 500),
-  ofWays('by-json-undefined'),
-  ofWays('by-json-typed', { contains: '{"a":[1,null,null],"c":"1970' }),
-  ofWays('by-send', { status: 203, contains: '{"name":"ann"}' }),
-  ofWays('by-send-text'),
-  ofWays('observable', { contains: '{"name":"bob"}' }),
-  ofWays('values', { contains: '{"name":"ann"}\n[{"name":"bob"}]\n' }),
-  ofWays('values-exact', { contains: `${AS_TEXT}\n` }),
-  ofWays('values-of-a-bigint', { status: 500, send: { expects500: true } }),
-  ofWays('values-of-a-stream', { contains: '{"a":1}\n{"b":[null,null]}\ntext7\n' }),
-  ofWays('texts', { contains: 'a üb' }),
-  ofWays('no-values'),
-  ofWays('values-that-fail', { status: 409 }),
-  ofWays('values-typed', { contains: '{"a":1}\n' }),
-  ofWays('web-response', { status: 201 }),
-  ofWays('events', {
-    contains: eventsOf(
-      'event: named\nid: 7\ndata: {"name":"ann"}',
-      'id: 1\ndata: [{"name":"bob"}]',
-      'id: 2',
-      'id: 3\ndata: 7',
-    ),
-  }),
-  ofWays('events-of-derived', {
-    contains: eventsOf(
-      `id: 1\ndata: ${CARD}`,
-      `id: 2\ndata: [${CARD}]`,
-      `id: 3\ndata: {"card":${CARD}}`,
-      'id: 4\ndata: {"name":"dan"}',
-    ),
-  }),
-  ofWays('values-of-derived', { contains: `[${CARD},${CARD},${CARD},{"name":"dan"}]\n` }),
-  ofWays('events-later', { contains: eventsOf('id: 1\ndata: {"name":"ann"}') }),
-  ofWays('events-exact', { contains: eventsOf(`id: 1\ndata: ${AS_TEXT}`) }),
-  ofWays('events-of-a-bigint', { status: 500, send: { expects500: true } }),
-  ...['plain-card', 'plain-twice', 'card'].map((name) => declared(name, { name: 'ann', colour: 'red' })),
-];
-
-function eventsOf(...events: string[]): string {
-  return `\n${events.join('\n\n')}\n\n`;
-}
-
-const ofTypes = (name: string, more: Partial<Row> = {}): Row => ({
-  title: `media type: ${name}`,
-  path: `/v1/test-types/${name}`,
-  status: 200,
-  send: { expects500: true },
-  ...more,
-});
-
-const TYPES: readonly Row[] = [
-  ...['csv', 'latin', 'xml', 'svg', 'json', 'problem', 'by-type', 'by-set-header', 'csv-stream', 'csv-file'].map(
-    (name) => ofTypes(name),
-  ),
-  ofTypes('missing-file', {
-    status: 400,
-    meant: {
-      difference: 'error body',
-      type: 'application/json',
-      body: { code: 'bad_request', message: 'Bad Request', status: 400 },
-    },
-  }),
-  ofTypes('missing-file-handled', { status: 410, isNoErrorBody: true }),
-  ofTypes('missing-stream', { status: 500 }),
-  ofTypes('missing-by-send-file', { status: 404, contains: 'Not Found' }),
-  ofTypes('missing-by-download', { status: 404, contains: 'Not Found' }),
-];
-
-const replaced = (method: string, name: string, more: Partial<Row> = {}): Row => ({
-  title: `response.${method} is replaced: ${name}`,
-  path: `/v1/test-replaced/${name}`,
-  status: 200,
-  send: { headers: { 'x-replace': method } },
-  ...more,
-});
-
-const CONFLICT = { code: 'conflict', message: 'There are two.', status: 409 };
-const OBJECT = { a: [1], owner: { name: 'ann' } };
-
-const REPLACED: readonly Row[] = [
-  replaced('json', 'object', { contains: JSON.stringify({ wrapped: OBJECT }) }),
-  replaced('json', 'plain', { contains: 'wrapped' }),
-  replaced('json', 'by-response', { status: 203, contains: 'wrapped' }),
-  replaced('json', 'text', { meant: { difference: 'media types', type: 'text/plain; charset=utf-8', body: 'text ü' } }),
-  replaced('json', 'number', { meant: { difference: 'media types', type: 'application/json', body: 7 } }),
-  replaced('json', 'null'),
-  replaced('json', 'bytes', { meant: { difference: 'media types', type: 'application/octet-stream', body: 'bytes' } }),
-  replaced('json', 'file'),
-  replaced('json', 'none', { method: 'POST', status: 204 }),
-  replaced('json', 'error', { status: 409, meant: { difference: 'error body', body: { wrapped: CONFLICT } } }),
-  ...['send', 'both', 'end'].flatMap((method) => [
-    replaced(method, 'object', { contains: JSON.stringify(OBJECT) }),
-    replaced(method, 'plain'),
-    replaced(method, 'by-response', { status: 203 }),
-    replaced(method, 'text', {
-      meant: { difference: 'media types', type: 'text/plain; charset=utf-8', body: 'text ü' },
-    }),
-    replaced(method, 'number', { meant: { difference: 'media types', type: 'application/json', body: 7 } }),
-    replaced(method, 'null'),
-    replaced(method, 'file'),
-    replaced(method, 'none', { method: 'POST', status: 204 }),
-    replaced(method, 'error', { status: 409, contains: 'There are two.' }),
-  ]),
-];
-
-export const RESPONSES: readonly Row[] = [...WAYS, ...TYPES, ...REPLACED];
