@@ -1,11 +1,9 @@
 import {
   ConflictException,
   Controller,
-  Get,
   Header,
   HttpCode,
   Module,
-  Post,
   Redirect,
   Res,
   Sse,
@@ -15,6 +13,7 @@ import type { Response } from 'express';
 import { concat, of, throwError } from 'rxjs';
 import { TextProperty } from '#input';
 import { Public } from '#operations';
+import { Handlers } from './handlers.js';
 import type { Row } from './harness.js';
 
 class Owner {
@@ -25,62 +24,6 @@ class Owner {
 @Public()
 @Controller('test-answers')
 class TestAnswersController {
-  @Get('object')
-  object(): unknown {
-    return { a: 1, b: [null, undefined], c: undefined, d: new Date(0) };
-  }
-
-  @Get('instance')
-  instance(): Owner {
-    return Object.assign(new Owner(), { password: 'secret', name: 'ann' });
-  }
-
-  @Get('null')
-  null(): null {
-    return null;
-  }
-
-  @Get('text')
-  text(): string {
-    return 'text ü';
-  }
-
-  @Get('number')
-  number(): number {
-    return 7;
-  }
-
-  @Get('bytes')
-  bytes(): Buffer {
-    return Buffer.from('bytes');
-  }
-
-  @Post('deleted')
-  @HttpCode(204)
-  deleted(): void {}
-
-  @Get('tagged')
-  @Header('ETag', '"own"')
-  tagged(): object {
-    return { is: 'tagged' };
-  }
-
-  @Get('dated')
-  @Header('Last-Modified', 'Thu, 01 Jan 2026 00:00:00 GMT')
-  dated(): object {
-    return { is: 'dated' };
-  }
-
-  @Get('by-response')
-  byResponse(@Res({ passthrough: true }) response: Response): object {
-    response.status(203).type('application/problem+json').set('ETag', '"own"');
-    return {};
-  }
-
-  @Get('moved')
-  @Redirect('/v1/test-answers/object', 301)
-  moved(): void {}
-
   @Sse('events')
   events(): unknown {
     return of({ data: { a: 1 } }, { data: 'two\nlines', type: 'named', id: '7', retry: 5 }, 'text');
@@ -98,15 +41,7 @@ class TestAnswersController {
   noEventsEmitted(): unknown {
     return throwError(() => new ConflictException('emitted'));
   }
-
-  @Get('file')
-  file(): StreamableFile {
-    return new StreamableFile(Buffer.from('a,b'), { type: 'text/csv', disposition: 'attachment; filename="a.csv"' });
-  }
 }
-
-@Module({ controllers: [TestAnswersController] })
-export class AnswersModule {}
 
 const of200 = (name: string, more: Partial<Row> = {}): Row => ({
   title: name,
@@ -115,25 +50,44 @@ const of200 = (name: string, more: Partial<Row> = {}): Row => ({
   ...more,
 });
 
+const ANSWER = new Handlers('test-answers');
+const OBJECT = { a: 1, b: [null, undefined], c: undefined, d: new Date(0) };
+const DATE = 'Thu, 01 Jan 2026 00:00:00 GMT';
+
 export const ANSWERS: readonly Row[] = [
-  of200('object'),
-  of200('instance', { meant: { difference: 'members of a response', body: { name: 'ann' } } }),
-  of200('null'),
-  of200('text', { meant: { difference: 'media types', type: 'text/plain; charset=utf-8', body: 'text ü' } }),
-  of200('number', { meant: { difference: 'media types', type: 'application/json', body: 7 } }),
-  of200('bytes', { meant: { difference: 'media types', type: 'application/octet-stream', body: 'bytes' } }),
-  of200('deleted', { method: 'POST', status: 204 }),
-  of200('tagged', { title: 'If-None-Match', status: 304, send: { headers: { 'if-none-match': '"other", W/"own"' } } }),
-  of200('tagged', { title: 'If-None-Match: "other"', send: { headers: { 'if-none-match': '"other"' } } }),
-  of200('dated', {
-    title: 'If-Modified-Since: the same',
-    status: 304,
-    send: { headers: { 'if-modified-since': 'Thu, 01 Jan 2026 00:00:00 GMT' } },
+  ANSWER.get('object', () => OBJECT),
+  ANSWER.get('instance', () => Object.assign(new Owner(), { password: 'secret', name: 'ann' }), {
+    meant: { difference: 'members of a response', body: { name: 'ann' } },
   }),
-  of200('by-response', { status: 203 }),
-  of200('moved', { status: 301 }),
+  ANSWER.get('deleted', () => undefined, { status: 204 }, { decorators: [HttpCode(204)] }),
+  ANSWER.get(
+    'tagged',
+    () => ({ is: 'tagged' }),
+    { title: 'If-None-Match', status: 304, send: { headers: { 'if-none-match': '"other", W/"own"' } } },
+    { decorators: [Header('ETag', '"own"')] },
+  ),
+  of200('tagged', { title: 'If-None-Match: "other"', send: { headers: { 'if-none-match': '"other"' } } }),
+  ANSWER.get(
+    'dated',
+    () => ({ is: 'dated' }),
+    { title: 'If-Modified-Since: the same', status: 304, send: { headers: { 'if-modified-since': DATE } } },
+    { decorators: [Header('Last-Modified', DATE)] },
+  ),
+  ANSWER.get(
+    'by-response',
+    (response: Response) => (response.status(203).type('application/problem+json').set('ETag', '"own"'), {}),
+    { status: 203 },
+    { parameters: [[Res({ passthrough: true }), Object]] },
+  ),
+  ANSWER.get('moved', () => undefined, { status: 301 }, { decorators: [Redirect('/v1/test-answers/object', 301)] }),
   of200('events', { contains: 'event: named\nid: 7\nretry: 5\ndata: two\ndata: lines\n\n' }),
   of200('events-that-fail', { contains: 'event: error' }),
   of200('no-events-emitted', { status: 409, contains: 'emitted' }),
-  of200('file'),
+  ANSWER.get(
+    'attachment',
+    () => new StreamableFile(Buffer.from('a,b'), { type: 'text/csv', disposition: 'attachment; filename="a.csv"' }),
+  ),
 ];
+
+@Module({ controllers: [TestAnswersController, ANSWER.controller] })
+export class AnswersModule {}

@@ -1,13 +1,10 @@
 import {
   BadRequestException,
   ConflictException,
-  Controller,
-  Get,
   Header,
   HttpException,
   Module,
   NotFoundException,
-  Param,
   Res,
   ServiceUnavailableException,
   StreamableFile,
@@ -16,7 +13,7 @@ import {
 import type { Response } from 'express';
 import createError from 'http-errors';
 import { Readable } from 'node:stream';
-import { Public } from '#operations';
+import { Handlers, type Parameter } from './handlers.js';
 import type { Row } from './harness.js';
 
 /** The exception that Terminus throws when an indicator is down. */
@@ -50,63 +47,56 @@ class FailingStream extends Readable {
   }
 }
 
-@Public()
-@Controller('test-errors')
-class TestErrorsController {
-  @Get('thrown/:name')
-  throwError(@Param('name') name: string): never {
-    throw THROWN[name]?.[1]();
-  }
-
-  @Get('closed')
-  @Header('Retry-After', '30')
-  closed(): never {
-    throw new ServiceUnavailableException();
-  }
-
-  @Get('negotiated')
-  @Header('WWW-Authenticate', 'Negotiate')
-  negotiate(): never {
-    throw new UnauthorizedException();
-  }
-
-  // As @nestjs/throttler.
-  @Get('throttled')
-  throttle(@Res({ passthrough: true }) response: Response): never {
-    response.setHeader('Retry-After', 60);
-    throw new HttpException('ThrottlerException: Too Many Requests', 429);
-  }
-
-  @Get('answered')
-  answerAndThrow(@Res() response: Response): never {
-    response.status(409).json({ text: MANY });
-    throw new Error('hidden-words');
-  }
-
-  @Get('stream')
-  streamFailing(): StreamableFile {
-    return new StreamableFile(new FailingStream());
-  }
-}
-
-@Module({ controllers: [TestErrorsController] })
-export class ErrorsModule {}
+const THROWING = new Handlers('test-errors');
+const throws = (make: () => unknown) => (): never => {
+  throw make();
+};
+const PASSED: Parameter[] = [[Res({ passthrough: true }), Object]];
 
 export const ERRORS: readonly Row[] = [
-  ...Object.entries(THROWN).map(([name, [status]]) => ({
-    title: `thrown: ${name}`,
-    path: `/v1/test-errors/thrown/${encodeURIComponent(name)}`,
-    send: { expects500: true },
-    status,
-  })),
-  { title: 'Retry-After, set before 503', path: '/v1/test-errors/closed', status: 503 },
-  { title: 'WWW-Authenticate, set before 401', path: '/v1/test-errors/negotiated', status: 401 },
-  { title: 'Retry-After, set before 429', path: '/v1/test-errors/throttled', status: 429 },
-  { title: 'thrown after a response', path: '/v1/test-errors/answered', status: 409, isNoErrorBody: true },
-  {
-    title: 'a stream that fails',
-    path: '/v1/test-errors/stream',
+  ...Object.entries(THROWN).map(([name, [status, make]]) =>
+    THROWING.get(encodeURIComponent(name), throws(make), {
+      title: `thrown: ${name}`,
+      status,
+      send: { expects500: true },
+    }),
+  ),
+  THROWING.get(
+    'closed',
+    throws(() => new ServiceUnavailableException()),
+    { status: 503 },
+    { decorators: [Header('Retry-After', '30')] },
+  ),
+  THROWING.get(
+    'negotiated',
+    throws(() => new UnauthorizedException()),
+    { status: 401 },
+    { decorators: [Header('WWW-Authenticate', 'Negotiate')] },
+  ),
+  // As @nestjs/throttler.
+  THROWING.get(
+    'throttled',
+    (response: Response) => {
+      response.setHeader('Retry-After', 60);
+      throw new HttpException('ThrottlerException: Too Many Requests', 429);
+    },
+    { status: 429 },
+    { parameters: PASSED },
+  ),
+  THROWING.get(
+    'thrown-after-a-response',
+    (response: Response) => {
+      response.status(409).json({ text: MANY });
+      throw new Error('hidden-words');
+    },
+    { status: 409, isNoErrorBody: true },
+    { parameters: [[Res(), Object]] },
+  ),
+  THROWING.get('stream-that-fails', () => new StreamableFile(new FailingStream()), {
     status: 400,
     meant: { difference: 'error body', body: { code: 'bad_request', message: 'Bad Request', status: 400 } },
-  },
+  }),
 ];
+
+@Module({ controllers: [THROWING.controller] })
+export class ErrorsModule {}

@@ -319,6 +319,7 @@ const CONFLICT = { code: 'conflict', message: 'There are two.', status: 409 };
 const OBJECT = { a: [1], owner: { name: 'ann' } };
 
 const REPLACED: readonly Row[] = [
+  ...Object.values(CHANGED_ROWS),
   ...['text', 'number', 'null', 'bytes', 'file', 'none'].map((name) => replaced('json', name)),
   replaced('json', 'object', { contains: JSON.stringify({ wrapped: OBJECT }) }),
   replaced('json', 'plain', { contains: 'wrapped' }),
