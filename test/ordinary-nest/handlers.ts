@@ -26,10 +26,14 @@ export class Handlers {
   }
 
   /** Declares handlers of POST with 200 that return what `answer` makes of their body, at `<path>/<name>`. */
-  bodies(answer: (body: unknown) => unknown, types: Record<string, Parameter | Type>): void {
+  bodies(
+    answer: (body: never) => unknown,
+    types: Record<string, Parameter | Type>,
+    ...decorators: MethodDecorator[]
+  ): void {
     for (const [name, type] of Object.entries(types)) {
       const parameters: Parameter[] = [Array.isArray(type) ? type : [Body(), type]];
-      this.add(Post(name), name, answer, { parameters, decorators: [HttpCode(200)] });
+      this.add(Post(name), name, answer, { parameters, decorators: [HttpCode(200), ...decorators] });
     }
   }
 

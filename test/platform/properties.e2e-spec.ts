@@ -1,6 +1,5 @@
-import { applyDecorators, Body, Controller, Get, HttpCode, Module, Post, Query, SetMetadata } from '@nestjs/common';
+import { applyDecorators, Controller, Get, Module, Post, Query, SetMetadata } from '@nestjs/common';
 import { ApiConflictResponse, ApiDefaultResponse, ApiOkResponse, ApiProperty, ApiResponse } from '@nestjs/swagger';
-import { IsOptional, IsString } from 'class-validator';
 import {
   defineError,
   EnumProperty,
@@ -16,7 +15,7 @@ import {
 } from '#platform';
 import { createTestApp, type TestApp } from '../support/app.js';
 
-/* Lists, deprecated members and parameters, and ids in paths: the rules of handlers of modules, and their document. */
+/* Lists, deprecated members and parameters, and ids in paths: the document of modules. `input` tests the rules. */
 
 const SIZE = {
   enum: ['small', 'large', 'huge'],
@@ -73,13 +72,6 @@ class ToysQuery {
   size?: string;
 }
 
-/** A class that goes through class-validator. */
-class MixedQuery extends ToysQuery {
-  @IsOptional()
-  @IsString()
-  more?: string;
-}
-
 /** A class that tells @nestjs/swagger its members, as those of createZodDto do. */
 class SelfDescribed {
   static _OPENAPI_METADATA_FACTORY(): object {
@@ -103,21 +95,8 @@ abstract class TestListsController {
 @Public()
 @Controller('test-lists')
 class TestToysController extends TestListsController {
-  @Post()
-  @HttpCode(200)
-  addToy(@Body() toy: Toy): unknown {
-    return { ...toy };
-  }
-
   @Get()
-  listToys(@Query() query: ToysQuery): unknown {
-    return { ...query };
-  }
-
-  @Get('mixed')
-  listMixed(@Query() query: MixedQuery): unknown {
-    return { ...query };
-  }
+  listToys(@Query() _query: ToysQuery): void {}
 
   // nestjs-zod composes its @ZodResponse so, of a class that describes itself.
   @Get('zod')
@@ -168,52 +147,6 @@ beforeAll(async () => {
   document = (await app.client.get('/openapi.json')).json as typeof document;
 });
 afterAll(() => app.close());
-
-test('200: the items of a list in a body arrive exactly', async () => {
-  const toy = '{"tags":["a","b"],"ids":[9007199254740993,-1],"counts":[1,9],"colours":["red","red"],"size":"huge"}';
-  const { status, text } = await app.client.post('/v1/test-lists', toy);
-  expect([status, text]).toEqual([200, toy]);
-});
-
-test.each([
-  [{ tags: 'a' }, 'tags must be an array of 1 to 2 items, all of them different'],
-  [{ tags: [] }, 'tags must be an array of 1 to 2 items, all of them different'],
-  [{ tags: ['a', 'a'] }, 'tags must be an array of 1 to 2 items, all of them different'],
-  [{ tags: { 0: 'a' } }, 'tags must be an array of 1 to 2 items, all of them different'],
-  [{ tags: ['a', 7] }, 'tags.1 must be a string of 1 to 5 characters without NUL or unpaired surrogates'],
-  [{ ids: [1, 2, 3] }, 'ids must be an array of 0 to 2 items'],
-  [{ ids: [1, 1.5] }, 'ids.1 must be an integer between -9223372036854775808 and 9223372036854775807'],
-  [{ counts: ['1'] }, 'counts.0 must be an integer between 0 and 9, sent as a JSON number, not a string'],
-  [{ counts: [null] }, 'counts.0 must be an integer between 0 and 9'],
-  [{ colours: ['red', 'green'] }, 'colours.1 must be one of red, blue'],
-  [{ colours: null }, 'colours must be an array of 0 to 2 items'],
-])('400: the list %j', async (body, message) => {
-  const { json } = await app.client.post('/v1/test-lists', body);
-  expect(json).toEqual({ code: 'validation_failed', message, status: 400 });
-});
-
-describe.each(['', '/mixed'])('a parameter of a query that is a list%s', (path) => {
-  test.each([
-    ['tag=a', '{"tag":["a"]}'],
-    ['tag=a&tag=b', '{"tag":["a","b"]}'],
-    ['id=9007199254740993&count=1&count=2&colour=red', '{"colour":["red"],"id":[9007199254740993],"count":[1,2]}'],
-  ])('200: %s', async (query, text) => {
-    const answer = await app.client.get(`/v1/test-lists${path}?${query}`);
-    expect([answer.status, JSON.parse(answer.text.replace(/\d{16}/, '"$&"'))]).toEqual([
-      200,
-      JSON.parse(text.replace(/\d{16}/, '"$&"')),
-    ]);
-  });
-
-  test.each([
-    ['tag=a&tag=b&tag=c', 'tag must be an array of 0 to 2 items'],
-    ['id=1&id=x', 'id.1 must be an integer between -9223372036854775808 and 9223372036854775807'],
-    ['colour=green', 'colour.0 must be one of red, blue'],
-  ])('400: %s', async (query, message) => {
-    const { json } = await app.client.get(`/v1/test-lists${path}?${query}`);
-    expect(json).toEqual({ code: 'invalid_parameter', message, status: 400 });
-  });
-});
 
 test('the document describes lists with the limits of their items', () => {
   expect(document.components.schemas['Toy']?.properties).toMatchObject({

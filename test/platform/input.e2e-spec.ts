@@ -1,0 +1,548 @@
+import {
+  type ArgumentsHost,
+  Body,
+  type CallHandler,
+  Catch,
+  type ExceptionFilter,
+  type ExecutionContext,
+  type HttpServer,
+  type INestApplication,
+  Module,
+  type NestInterceptor,
+  Param,
+  Query,
+  Req,
+  UseInterceptors,
+} from '@nestjs/common';
+import { PartialType, PickType } from '@nestjs/swagger';
+import { Expose, plainToInstance, Transform, Type } from 'class-transformer';
+import { IsArray, IsDate, IsEmail, IsInt, IsObject, IsOptional, IsString, Min, ValidateNested } from 'class-validator';
+import type { Request, Response } from 'express';
+import {
+  ApiError,
+  BodyLimits,
+  BooleanProperty,
+  EnumProperty,
+  type Fault,
+  FaultDetails,
+  Int64Parameter,
+  Int64Property,
+  IntegerParameter,
+  IntegerProperty,
+  TextProperty,
+} from '#platform';
+import { Handlers } from '../ordinary-nest/handlers.js';
+import { createTestApp, type TestApp } from '../support/app.js';
+
+/*
+ * What the decorators of the platform accept and refuse, alone and beside class-validator, and the faults that they report.
+ * `ordinary-nest/body-values` compares all else with stock Nest.
+ */
+
+const LARGEST = '9223372036854775807';
+const COLOUR = { enum: ['red', 'blue'], enumName: 'ToyColour', enumSchema: { description: 'A colour.' } };
+const described = { description: 'Something.' };
+const optional = { ...described, required: false };
+const list = { ...optional, isArray: true, maxItems: 2 } as const;
+
+class Toy {
+  @TextProperty({ ...optional, nullable: true, minLength: 1, maxLength: 5, notBlank: true })
+  note?: string | null;
+
+  @Int64Property(optional)
+  id?: bigint;
+
+  @IntegerProperty({ ...optional, minimum: -1, maximum: 9 })
+  quantity?: number;
+
+  @BooleanProperty(optional)
+  isOpen?: boolean;
+
+  @EnumProperty({ ...optional, ...COLOUR })
+  colour?: string;
+
+  @TextProperty({ ...list, minItems: 1, uniqueItems: true, minLength: 1, maxLength: 5 })
+  tags?: string[];
+
+  @Int64Property({ ...list, maxItems: 9 })
+  ids?: bigint[];
+
+  @IntegerProperty({ ...list, minimum: 0, maximum: 9 })
+  counts?: number[];
+
+  @EnumProperty({ ...list, ...COLOUR })
+  colours?: string[];
+}
+
+/** The same rules, but class-transformer reads the class and class-validator checks it. */
+class MixedToy extends Toy {
+  @IsOptional()
+  @IsString()
+  word?: string;
+}
+
+class NamedToy {
+  @TextProperty({ ...described, minLength: 2, maxLength: 9 })
+  name: string;
+}
+
+class Payment {
+  @IsString()
+  type: string;
+}
+
+class Card extends Payment {
+  @IsInt()
+  number: number;
+
+  @Int64Property(optional)
+  account?: bigint;
+}
+
+const PAYMENTS = {
+  keepDiscriminatorProperty: true,
+  discriminator: { property: 'type', subTypes: [{ name: 'card', value: Card }] },
+};
+
+class Line {
+  @Min(1, { message: 'Take at least one.', context: { translation: 'too-few', checked: true } })
+  @IsInt()
+  count: number;
+
+  @Int64Property(described)
+  productId: bigint;
+}
+
+class Order extends PartialType(Toy) {
+  @IsOptional()
+  @IsArray()
+  @ValidateNested({ each: true })
+  @Type(() => Line)
+  lines?: Line[];
+
+  @IsOptional()
+  @ValidateNested({ each: true })
+  @Type(() => Payment, PAYMENTS)
+  payments?: Payment[];
+
+  @Int64Property(optional)
+  @Expose({ name: 'customer_id' })
+  customerId?: bigint;
+
+  @IsOptional()
+  @IsEmail()
+  email?: string;
+
+  @IsOptional()
+  @IsDate()
+  @Type(() => Date)
+  at?: Date;
+
+  @IsOptional()
+  @IsObject()
+  meta?: Record<string, unknown>;
+}
+
+class OrderChange extends PartialType(PickType(Order, ['ids', 'lines'] as const)) {}
+
+class DistinctIds {
+  // Acts before the decorator below it.
+  @Transform(({ value }: { value: number[] }) => [...new Set(value)])
+  @Int64Property({ ...list, maxItems: 9 })
+  ids: bigint[];
+}
+
+class ToysQuery {
+  @Int64Parameter(optional)
+  makerId?: bigint;
+
+  @TextProperty({ ...list, minLength: 1, maxLength: 5 })
+  tag?: string[];
+
+  @EnumProperty({ ...list, ...COLOUR })
+  colour?: string[];
+
+  @Int64Parameter(list)
+  id?: bigint[];
+
+  @IntegerParameter({ ...list, minimum: 0, maximum: 9 })
+  count?: number[];
+}
+
+class MixedQuery extends ToysQuery {
+  @IsOptional()
+  @IsString()
+  more?: string;
+}
+
+class ToyPath {
+  @Int64Parameter(described)
+  toyId: bigint;
+}
+
+/** The same members without classes, because only declared members of a class are sent. */
+function plain(value: unknown): unknown {
+  if (Array.isArray(value)) return value.map(plain);
+  if (typeof value !== 'object' || value === null || value instanceof Date) return value;
+  const members = Object.entries(value).map(([name, member]) => [name, plain(member)]);
+  return { ...Object.fromEntries(members), ...(value instanceof Card ? { isCard: true } : {}) };
+}
+
+/** Changes the body itself, as the query says. */
+class ChangingInterceptor implements NestInterceptor {
+  intercept(execution: ExecutionContext, next: CallHandler): ReturnType<CallHandler['handle']> {
+    const { body, query } = execution.switchToHttp().getRequest<Request<object, unknown, { ids?: number[] }>>();
+    if (query['ids'] === 'reverse' || query['ids'] === 'shift') body.ids?.[query['ids']]();
+    else Object.assign(body, { customer_id: 7, quantity: 7 });
+    return next.handle();
+  }
+}
+
+const TOYS = new Handlers('test-toys');
+TOYS.bodies(plain, {
+  toys: Toy,
+  mixed: MixedToy,
+  named: NamedToy,
+  orders: Order,
+  changes: OrderChange,
+  distinct: DistinctIds,
+  wrapped: [Body('toy'), Toy],
+  'wrapped-order': [Body('order'), Order],
+  any: Object,
+});
+TOYS.bodies(plain, { 'changed-toys': Toy, 'changed-orders': Order }, UseInterceptors(ChangingInterceptor));
+TOYS.bodies(plain, { bulk: Object }, BodyLimits({ values: 30_000, levels: 50 }));
+TOYS.bodies(({ body }: Request) => body, { raw: [Req(), Object] });
+TOYS.bodies(() => undefined, { 'detailed-toys': Toy, 'detailed-orders': Order }, FaultDetails());
+TOYS.bodies(() => undefined, { 'detailed-raw': [Req(), Object] }, FaultDetails());
+TOYS.get('listed', plain, {}, { parameters: [[Query(), ToysQuery]] });
+TOYS.get('listed-mixed', plain, {}, { parameters: [[Query(), MixedQuery]] });
+TOYS.get('found/:toyId', plain, {}, { parameters: [[Param(), ToyPath]] });
+
+@Module({ controllers: [TOYS.controller] })
+class ToysModule {}
+
+let seen: readonly Fault[] = [];
+
+@Catch(ApiError)
+class FaultsFilter implements ExceptionFilter<ApiError> {
+  constructor(private readonly adapter: HttpServer) {}
+
+  catch(error: ApiError, host: ArgumentsHost): void {
+    seen = error.faults;
+    this.adapter.reply(host.switchToHttp().getResponse<Response>(), error.getResponse(), error.getStatus());
+  }
+}
+
+let app: TestApp;
+let filtered: TestApp;
+beforeAll(async () => {
+  app = await createTestApp({ features: [ToysModule] });
+  const setUp = (nest: INestApplication): void => void nest.useGlobalFilters(new FaultsFilter(nest.getHttpAdapter()));
+  filtered = await createTestApp({ features: [ToysModule], setUp });
+});
+afterAll(async () => {
+  await app.close();
+  await filtered.close();
+});
+
+/** The text of a 200, or the message of an error. */
+async function post(path: string, body: string): Promise<string> {
+  const answer = await app.client.post(`/v1/test-toys/${path}`, body, { expects500: true });
+  return answer.status === 200 ? answer.text : `${answer.status} ${answer.json.message}`;
+}
+
+/** The faults of a refused request, as `property rule`. */
+async function faultsOf(path: string, body?: unknown, code?: string): Promise<string[]> {
+  seen = [];
+  const call = { body };
+  const { json } = await filtered.client.send(body === undefined ? 'GET' : 'POST', `/v1/test-toys/${path}`, call);
+  const message = seen.map((fault) => fault.message).join('; ');
+  expect(json).toEqual({ code: code ?? expect.any(String), message, status: 400 });
+  return seen.map(({ property, rule }) => `${property} ${rule}`);
+}
+
+const TEXT = 'a string of 1 to 5 characters, not blank, without NUL or unpaired surrogates or null';
+const INT64 = 'an integer between -9223372036854775808 and 9223372036854775807';
+const TAGS = 'an array of 1 to 2 items, all of them different';
+
+describe.each(['toys', 'mixed'])('members of a body: %s', (path) => {
+  test.each([
+    '{"note":null}',
+    '{"note":"🐕🐕🐕🐕🐕"}',
+    '{"note":" a "}',
+    `{"id":${LARGEST}}`,
+    '{"quantity":-1}',
+    '{"isOpen":false}',
+    '{"colour":"red"}',
+    '{"tags":["a","b"],"ids":[9007199254740993,-1],"counts":[1,9],"colours":["red","red"]}',
+  ])('200: %s', async (body) => {
+    expect(await post(path, body)).toBe(body);
+  });
+
+  test('200: undeclared members are dropped, and zero has no sign', async () => {
+    expect(await post(path, '{"id":-0,"other":1}')).toBe('{"id":0}');
+  });
+
+  test.each([
+    ['{"note":""}', 'note minLength', TEXT],
+    ['{"note":"sixsix"}', 'note maxLength', TEXT],
+    ['{"note":"twice as long"}', 'note maxLength', TEXT],
+    ['{"note":"\\t \u00a0"}', 'note pattern', TEXT],
+    ['{"note":"a\\u0000"}', 'note pattern', TEXT],
+    ['{"note":"\\ud83d"}', 'note pattern', TEXT],
+    ['{"note":1}', 'note type', TEXT],
+    ['{"id":null}', 'id type', INT64],
+    ['{"id":1.5}', 'id type', INT64],
+    ['{"id":9223372036854775808}', 'id format', INT64],
+    ['{"id":"1"}', 'id type', `${INT64}, sent as a JSON number, not a string`],
+    ['{"quantity":-2}', 'quantity minimum', 'an integer between -1 and 9'],
+    ['{"quantity":10}', 'quantity maximum', 'an integer between -1 and 9'],
+    ['{"quantity":1.5}', 'quantity type', 'an integer between -1 and 9'],
+    ['{"isOpen":"true"}', 'isOpen type', 'true or false, not a string'],
+    ['{"colour":"Red"}', 'colour enum', 'one of red, blue'],
+    ['{"colour":null}', 'colour enum', 'one of red, blue'],
+    ['{"tags":"a"}', 'tags type', TAGS],
+    ['{"tags":{"0":"a"}}', 'tags type', TAGS],
+    ['{"tags":[]}', 'tags minItems', TAGS],
+    ['{"tags":["a","b","c"]}', 'tags maxItems', TAGS],
+    ['{"tags":["a","a"]}', 'tags uniqueItems', TAGS],
+    ['{"tags":["a",""]}', 'tags.1 minLength', 'a string of 1 to 5 characters without NUL or unpaired surrogates'],
+    ['{"tags":[7]}', 'tags.0 type', 'a string of 1 to 5 characters without NUL or unpaired surrogates'],
+    ['{"ids":[1,2,3,4,5,6,7,8,9,10]}', 'ids maxItems', 'an array of 0 to 9 items'],
+    ['{"ids":[1,1.5]}', 'ids.1 type', INT64],
+    ['{"counts":["1"]}', 'counts.0 type', 'an integer between 0 and 9, sent as a JSON number, not a string'],
+    ['{"counts":[null]}', 'counts.0 type', 'an integer between 0 and 9'],
+    ['{"colours":["red","green"]}', 'colours.1 enum', 'one of red, blue'],
+    ['{"colours":null}', 'colours type', 'an array of 0 to 2 items'],
+  ])('400: %s', async (body, fault, clause) => {
+    expect(await faultsOf(path, body, 'validation_failed')).toEqual([fault]);
+    expect(seen[0]?.message).toBe(`${fault.split(' ')[0]} must be ${clause}`);
+  });
+});
+
+describe.each(['listed', 'listed-mixed'])('lists in a query: %s', (path) => {
+  test.each([
+    ['tag=a', { tag: ['a'] }],
+    ['tag=a&tag=b', { tag: ['a', 'b'] }],
+    ['id=9007199254740993&count=1&count=2&colour=red', { id: [9007199254740993n], count: [1, 2], colour: ['red'] }],
+  ])('200: %s', async (query, expected) => {
+    const { status, json } = await app.client.get(`/v1/test-toys/${path}?${query}`);
+    expect([status, json]).toEqual([200, expected]);
+  });
+
+  test.each([
+    ['tag=a&tag=b&tag=c', 'tag maxItems', 'an array of 0 to 2 items'],
+    ['id=1&id=x', 'id.1 type', INT64],
+    ['colour=green', 'colour.0 enum', 'one of red, blue'],
+  ])('400: %s', async (query, fault, clause) => {
+    expect(await faultsOf(`${path}?${query}`, undefined, 'invalid_parameter')).toEqual([fault]);
+    expect(seen[0]?.message).toBe(`${fault.split(' ')[0]} must be ${clause}`);
+  });
+});
+
+describe('faults', () => {
+  test('of several members in one body, of a member of a body, of a query and of a path', async () => {
+    expect(await faultsOf('toys', { note: '', tags: [''], quantity: 10 })).toEqual([
+      'note minLength',
+      'quantity maximum',
+      'tags.0 minLength',
+    ]);
+    expect(await faultsOf('named', {})).toEqual(['name required']);
+    expect(await faultsOf('wrapped', { toy: { tags: ['', 'a'] } })).toEqual(['toy.tags.0 minLength']);
+    expect(await faultsOf('wrapped', { toy: 7 })).toEqual(['toy type']);
+    expect(await faultsOf('wrapped-order', { order: { lines: [{}], colour: 'no' } })).toEqual([
+      'order.lines.0.count isInt',
+      'order.lines.0.productId required',
+      'order.colour enum',
+    ]);
+    expect(await faultsOf('toys', [])).toEqual([' type']);
+    expect(await faultsOf('listed?makerId=x&size=7')).toEqual(['size additionalProperties']);
+    expect(await faultsOf('listed?makerId=1&makerId=2')).toEqual(['makerId type']);
+    expect(await faultsOf('listed?makerId=x')).toEqual(['makerId type']);
+    expect(await faultsOf('found/x')).toEqual(['toyId type']);
+    expect(await faultsOf('raw', { a: [{ b: 'x\0' }] })).toEqual(['a.0.b storable']);
+  });
+
+  test('of rules of class-validator: their names and contexts, one for each property, first that about the type', async () => {
+    expect(await faultsOf('orders', { lines: {}, email: 7 })).toEqual(['lines isArray', 'email isEmail']);
+    expect(await faultsOf('orders', { lines: [7] })).toEqual(['lines.0 nestedValidation']);
+    const lines = [
+      { count: 'x', productId: 1 },
+      { count: 0, productId: '1' },
+    ];
+    expect(await faultsOf('orders', { lines })).toEqual([
+      'lines.0.count isInt',
+      'lines.1.count min',
+      'lines.1.productId type',
+    ]);
+    expect(seen[1]).toEqual({
+      property: 'lines.1.count',
+      rule: 'min',
+      message: 'lines.1.Take at least one.',
+      context: { translation: 'too-few', checked: true },
+    });
+    expect(Object.keys(seen[0] as Fault)).toEqual(['property', 'rule', 'message']);
+  });
+
+  test('an error without faults has an empty list', async () => {
+    seen = [{ property: '', rule: '', message: '' }];
+    await filtered.client.get('/v1/pets/7');
+    expect(seen).toEqual([]);
+  });
+});
+
+describe('@FaultDetails', () => {
+  test('sends the faults as details, also through a filter that responds with the Error body', async () => {
+    for (const { client } of [app, filtered]) {
+      const { json } = await client.post('/v1/test-toys/detailed-toys', { note: 'too long' });
+      const fault = { property: 'note', rule: 'maxLength', message: `note must be ${TEXT}` };
+      expect(json).toEqual({ code: 'validation_failed', message: fault.message, status: 400, details: [fault] });
+      const lines = [{ count: 0, productId: 1 }];
+      const { json: order } = await client.post('/v1/test-toys/detailed-orders', { lines });
+      expect(order).toMatchObject({ details: [{ property: 'lines.0.count', context: { translation: 'too-few' } }] });
+      const { json: raw } = await client.post('/v1/test-toys/detailed-raw', { a: '\0' });
+      expect(raw).toMatchObject({ details: [{ property: 'a', rule: 'storable' }] });
+    }
+  });
+
+  test('leaves errors without faults, and all other operations, as they are', async () => {
+    for (const [path, body] of [
+      ['test-toys/detailed-toys', '{'],
+      ['test-toys/toys', { note: 'too long' }],
+      ['pets', { name: '' }],
+    ] as const) {
+      const { json } = await app.client.post(`/v1/${path}`, body);
+      expect(Object.keys(json as object)).toEqual(['code', 'message', 'status']);
+    }
+  });
+
+  test('is documented for its operations alone', async () => {
+    const { json } = await app.client.get('/openapi.json');
+    const document = json as {
+      paths: Record<string, { post: { responses: object } }>;
+      components: { schemas: object };
+    };
+    const details = { type: 'array', items: { $ref: '#/components/schemas/ErrorFault' } };
+    expect(document.paths['/test-toys/detailed-toys']?.post.responses).toMatchObject({
+      400: { content: { 'application/json': { schema: { allOf: [{}, { properties: { details } }] } } } },
+    });
+    expect(document.components.schemas).toHaveProperty('ErrorFault.required', ['property', 'rule', 'message']);
+    expect(JSON.stringify(document).match(/schemas\/ErrorFault"/g)).toHaveLength(2);
+    const bare = await createTestApp();
+    const own = (await bare.client.get('/openapi.json')).text;
+    await bare.close();
+    expect(own).not.toContain('ErrorFault');
+  });
+});
+
+describe('through class-transformer', () => {
+  test('members of a discriminated class stay, and its int64 is exact', async () => {
+    const card = `{"type":"card","number":1,"account":${LARGEST}}`;
+    expect(await post('orders', `{"payments":[${card}]}`)).toBe(
+      `{"payments":[${card.replace('}', ',"isCard":true}')}]}`,
+    );
+  });
+
+  test('the largest time that a Date has, and none beyond it', async () => {
+    expect(await post('orders', '{"at":8640000000000000}')).toBe('{"at":"+275760-09-13T00:00:00.000Z"}');
+    expect(await post('orders', '{"at":8640000000000001}')).toBe('400 at must be a Date instance');
+  });
+
+  test('__proto__ reaches no prototype', async () => {
+    // class-transformer leaves out members that are named like methods.
+    expect(await post('orders', '{"meta":{"__proto__":{"polluted":1},"hasOwnProperty":2},"__proto__":{"x":1}}')).toBe(
+      '{"meta":{}}',
+    );
+    expect(plainToInstance(Order, {})).not.toHaveProperty('polluted');
+    expect(await post('changes', '{"__proto__":{"ids":[1]}}')).toBe('{}');
+  });
+});
+
+describe('declared int64', () => {
+  test.each([
+    [
+      'an array',
+      '{"ids":[9007199254740993,-9223372036854775808,1.0,1e2,-0,9223372036854775807.000]}',
+      `{"ids":[9007199254740993,-9223372036854775808,1,100,0,${LARGEST}]}`,
+    ],
+    ['a member of an array', `{"lines":[{"count":1,"productId":1},{"count":1,"productId":${LARGEST}}]}`],
+    ['another name than in JSON', `{"customer_id":${LARGEST}}`, `{"customerId":${LARGEST}}`],
+    ['an escaped name', '{"\\u0069ds":[9007199254740993]}', '{"ids":[9007199254740993]}'],
+    ['a small integer however it is spelled', '{"quantity":0.9e1}', '{"quantity":9}'],
+  ])('is exact: %s', async (_, body, expected = body) => {
+    expect(await post('orders', body)).toBe(expected);
+  });
+
+  test('is exact in mapped types and in a class with decorators of the platform alone', async () => {
+    const body = `{"ids":[${LARGEST}],"lines":[{"count":1,"productId":-9007199254740993}]}`;
+    expect(await post('changes', body)).toBe(body);
+    expect(await post('toys', '{"x":{"ids":[1]},"ids":[9007199254740993,1]}')).toBe('{"ids":[9007199254740993,1]}');
+  });
+
+  test('is what a module has put in the place of a number', async () => {
+    expect(await post('changed-orders', `{"customer_id":${LARGEST},"quantity":1e400,"ids":[${LARGEST}]}`)).toBe(
+      `{"customerId":7,"quantity":7,"ids":[${LARGEST}]}`,
+    );
+    expect(await post('changed-toys?ids=reverse', '{"ids":[1e2,5,1e0]}')).toBe('{"ids":[1,5,100]}');
+  });
+
+  test.each([
+    ['changed-toys?ids=reverse', `[${LARGEST},5]`],
+    ['changed-orders?ids=reverse', `[${LARGEST},5]`],
+    ['changed-toys?ids=shift', '[9007199254740993,9007199254740992]'],
+    ['changed-orders?ids=shift', '[9007199254740993,9007199254740992]'],
+    ['changed-toys?ids=shift', '[9007199254740993,9007199254740992,5]'],
+    ['changed-orders?ids=shift', '[9007199254740993,9007199254740992,5]'],
+    // A @Transform has left out an item that is equal to another one as a double.
+    ['distinct', '[9007199254740993,9007199254740993]'],
+    ['distinct', '[9007199254740993,9007199254740992]'],
+  ])('400, never another one, when a module has moved items: %s %s', async (path, ids) => {
+    expect(await post(path, `{"ids":${ids}}`)).toMatch(/^400 ids\.\d must be an integer between/);
+  });
+
+  test('is exact behind a @Transform that has left out nothing', async () => {
+    expect(await post('distinct', '{"ids":[7,9007199254740993]}')).toBe('{"ids":[7,9007199254740993]}');
+  });
+
+  const INVALID = '1.5 "1" true 1e400 9223372036854775808 -9223372036854775809 6.0000000000000000001 1e-400'.split(' ');
+  test.each([...INVALID, '9007199254740990.99999', '1e1000000000', '{}', 'null'])('400: %s', async (numeral) => {
+    for (const body of [`{"ids":[1,${numeral}]}`, `{"lines":[{"count":1,"productId":${numeral}}]}`]) {
+      expect(await post('orders', body)).toMatch(/^400 (lines\.0\.productId|ids\.1) must be an integer/);
+    }
+    expect(await post('toys', `{"ids":[${numeral}]}`)).toContain(`400 ids.0 must be ${INT64}`);
+    expect(await post('mixed', `{"quantity":${numeral}}`)).toContain(
+      '400 quantity must be an integer between -1 and 9',
+    );
+  });
+});
+
+describe('limits of a body', () => {
+  const TOO_MANY =
+    '400 The body has more than 11000 values and member names (objects and long numbers count twice, ' +
+    'numbers with an exponent three times).';
+  const ones = (count: number): string => `[${Array.from({ length: count }, () => '1').join()}]`;
+
+  test('400 body_too_complex names the limit', async () => {
+    expect(await post('any', ones(11_000))).toBe(TOO_MANY);
+    expect(await post('any', `{${Array.from({ length: 5_500 }, (_, at) => `"${at}":1`).join()}}`)).toBe(TOO_MANY);
+    expect(await post('any', '['.repeat(33))).toBe('400 The body nests deeper than 32 levels.');
+    const { json } = await app.client.post('/v1/test-toys/any', ones(11_000));
+    expect(json).toMatchObject({ code: 'body_too_complex', status: 400 });
+    expect(await post('any', ones(10_999))).toBe(ones(10_999));
+  });
+
+  test('@BodyLimits raises it for an operation', async () => {
+    expect(await post('bulk', ones(29_999))).toBe(ones(29_999));
+    expect(await post('bulk', ones(30_000))).toContain('400 The body has more than 30000 values');
+    const nested = `${'['.repeat(50)}${']'.repeat(50)}`;
+    expect(await post('bulk', nested)).toBe(nested);
+  });
+
+  test.each([{ values: 0 }, { values: 100_001 }, { values: 1.5 }, { levels: 101 }])(
+    '@BodyLimits(%j) fails at import',
+    (limits) => {
+      expect(() => BodyLimits(limits)).toThrow('@BodyLimits');
+    },
+  );
+});
