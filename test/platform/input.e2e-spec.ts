@@ -213,13 +213,16 @@ TOYS.bodies(plain, {
 TOYS.bodies(plain, { 'changed-toys': Toy, 'changed-orders': Order }, UseInterceptors(ChangingInterceptor));
 TOYS.bodies(plain, { bulk: Object }, BodyLimits({ values: 30_000, levels: 50 }));
 TOYS.bodies(({ body }: Request) => body, { raw: [Req(), Object] });
-TOYS.bodies(() => undefined, { 'detailed-toys': Toy, 'detailed-orders': Order }, FaultDetails());
 TOYS.bodies(() => undefined, { 'detailed-raw': [Req(), Object] }, FaultDetails());
 TOYS.get('listed', plain, {}, { parameters: [[Query(), ToysQuery]] });
 TOYS.get('listed-mixed', plain, {}, { parameters: [[Query(), MixedQuery]] });
 TOYS.get('found/:toyId', plain, {}, { parameters: [[Param(), ToyPath]] });
 
-@Module({ controllers: [TOYS.controller] })
+const DETAILED = new Handlers('test-detailed');
+DETAILED.bodies(() => undefined, { toys: Toy, orders: Order });
+FaultDetails()(DETAILED.controller);
+
+@Module({ controllers: [TOYS.controller, DETAILED.controller] })
 class ToysModule {}
 
 let seen: readonly Fault[] = [];
@@ -395,11 +398,11 @@ describe('faults', () => {
 describe('@FaultDetails', () => {
   test('sends the faults as details, also through a filter that responds with the Error body', async () => {
     for (const { client } of [app, filtered]) {
-      const { json } = await client.post('/v1/test-toys/detailed-toys', { note: 'too long' });
+      const { json } = await client.post('/v1/test-detailed/toys', { note: 'too long' });
       const fault = { property: 'note', rule: 'maxLength', message: `note must be ${TEXT}` };
       expect(json).toEqual({ code: 'validation_failed', message: fault.message, status: 400, details: [fault] });
       const lines = [{ count: 0, productId: 1 }];
-      const { json: order } = await client.post('/v1/test-toys/detailed-orders', { lines });
+      const { json: order } = await client.post('/v1/test-detailed/orders', { lines });
       expect(order).toMatchObject({ details: [{ property: 'lines.0.count', context: { translation: 'too-few' } }] });
       const { json: raw } = await client.post('/v1/test-toys/detailed-raw', { a: '\0' });
       expect(raw).toMatchObject({ details: [{ property: 'a', rule: 'storable' }] });
@@ -408,7 +411,7 @@ describe('@FaultDetails', () => {
 
   test('leaves errors without faults, and all other operations, as they are', async () => {
     for (const [path, body] of [
-      ['test-toys/detailed-toys', '{'],
+      ['test-detailed/toys', '{'],
       ['test-toys/toys', { note: 'too long' }],
       ['pets', { name: '' }],
     ] as const) {
@@ -424,7 +427,7 @@ describe('@FaultDetails', () => {
       components: { schemas: object };
     };
     const details = { type: 'array', items: { $ref: '#/components/schemas/ErrorFault' } };
-    expect(document.paths['/test-toys/detailed-toys']?.post.responses).toMatchObject({
+    expect(document.paths['/test-detailed/toys']?.post.responses).toMatchObject({
       400: { content: { 'application/json': { schema: { allOf: [{}, { properties: { details } }] } } } },
     });
     expect(document.components.schemas).toHaveProperty('ErrorFault.required', ['property', 'rule', 'message']);
