@@ -60,6 +60,16 @@ function account(): Account {
 class PlainCard extends PlainIntersection(PlainPartial(PlainOmit(Owner, [])), PlainPick(Tag, ['colour'])) {}
 class PlainTwice extends PlainPartial(PlainPick(PlainCard, ['name', 'colour'])) {}
 class Card extends IntersectionType(PartialType(OmitType(Owner, [])), PickType(Tag, ['colour'])) {}
+class Owned extends Owner {
+  override name = 'dan';
+  password = 'secret';
+}
+
+const cards = (): object[] =>
+  [PlainCard, PlainTwice, Card].map((type) =>
+    Object.assign(new type(), { password: 'secret', colour: 'red', name: 'ann' }),
+  );
+const CARD = '{"name":"ann","colour":"red"}';
 
 @Public()
 @Controller('test-ways')
@@ -129,6 +139,17 @@ class TestWaysController {
   @Sse('events-exact')
   eventsExact(): unknown {
     return of({ data: account() });
+  }
+
+  @Sse('events-of-derived')
+  eventsOfDerived(): unknown {
+    const [plain, twice, card] = cards();
+    return from([{ data: plain }, { data: [twice] }, { data: { card } }, { data: new Owned() }]);
+  }
+
+  @Get('values-of-derived')
+  async *valuesOfDerived(): AsyncGenerator<unknown> {
+    yield await Promise.resolve([...cards(), new Owned()]);
   }
 
   @Sse('events-of-a-bigint')
@@ -210,11 +231,16 @@ const WAYS: readonly Row[] = [
   ofWays('events-later', { contains: eventsOf('id: 1\ndata: {"name":"ann"}') }),
   ofWays('events-exact', { contains: eventsOf(`id: 1\ndata: ${AS_TEXT}`) }),
   ofWays('events-of-a-bigint', { status: 500, send: { expects500: true } }),
-  ...[PlainCard, PlainTwice, Card].map((type) =>
-    WAY.get(type.name, () => Object.assign(new type(), { password: 'secret', colour: 'red', name: 'ann' }), {
-      meant: { difference: 'members of a response', body: { name: 'ann', colour: 'red' } },
-    }),
-  ),
+  ofWays('events-of-derived', {
+    contains: eventsOf(
+      `id: 1\ndata: ${CARD}`,
+      `id: 2\ndata: [${CARD}]`,
+      `id: 3\ndata: {"card":${CARD}}`,
+      'id: 4\ndata: {"name":"dan"}',
+    ),
+  }),
+  ofWays('values-of-derived', { contains: `[${CARD},${CARD},${CARD},{"name":"dan"}]\n` }),
+  ...cards().map((card) => WAY.get(card.constructor.name, () => card)),
 ];
 
 function eventsOf(...events: string[]): string {
