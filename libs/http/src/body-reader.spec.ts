@@ -19,7 +19,7 @@ const PLAN: BodyPlan = {
   parameterType: undefined,
 };
 
-const inFlight = new RequestsInFlight(1);
+const inFlight = new RequestsInFlight(1, () => undefined);
 const bodies = new BodyReader(inFlight, new Turns());
 
 /** The bytes that count towards the common bound. */

@@ -79,7 +79,7 @@ export class PlatformExpressAdapter extends ExpressAdapter {
     super(app);
     this.addHooks = takeMiddleware(app);
     writeOwnJson(app);
-    this.inFlight = new RequestsInFlight(config.maxRequestsInFlight);
+    this.inFlight = new RequestsInFlight(config.maxRequestsInFlight, this.clientOf);
     this.bodies = new BodyReader(this.inFlight, this.turns);
     // eslint-disable-next-line @typescript-eslint/no-this-alias -- the listener's own `this` is the response
     const adapter = this;

@@ -1,6 +1,7 @@
 import type { Request } from 'express';
 import { type ApiError, serviceUnavailable } from '#errors';
 import type { RequestContext } from './request-context.js';
+import type { ClientId } from './turns.js';
 
 /** The refusal of a request that gets no place. */
 export const TOO_MANY_IN_FLIGHT = serviceUnavailable('requests_in_flight');
@@ -13,7 +14,8 @@ export function isExempt({ url }: Request): boolean {
 }
 
 /**
- * Counts the requests that this process works on, and refuses those beyond MAX_REQUESTS_IN_FLIGHT.
+ * Counts the requests that this process works on, and refuses those beyond MAX_REQUESTS_IN_FLIGHT. A quarter more places are kept for
+ * requests whose API key is known: those with unknown keys wait for their look-ups, and a flood of them must not lock out the others.
  *
  * A request is in flight from its start until its response is made, except while its body arrives: slow clients must not occupy the
  * places of others.
@@ -21,7 +23,11 @@ export function isExempt({ url }: Request): boolean {
 export class RequestsInFlight {
   private taken = 0;
 
-  constructor(private readonly limit: number) {}
+  /** @param clientOf the client of a request, as far as it is known without waiting */
+  constructor(
+    private readonly limit: number,
+    private readonly clientOf: (request: Request) => ClientId,
+  ) {}
 
   get count(): number {
     return this.taken;
@@ -29,7 +35,7 @@ export class RequestsInFlight {
 
   /** Adds a request that is not in flight. If there is no place and its path is not exempt, adds nothing and returns the 503. */
   admit(request: Request): ApiError | undefined {
-    if (this.taken >= this.limit && !isExempt(request)) return TOO_MANY_IN_FLIGHT;
+    if (this.taken >= this.limit && !this.mayUseKept(request) && !isExempt(request)) return TOO_MANY_IN_FLIGHT;
     request.context.isInFlight = true;
     this.taken++;
     return undefined;
@@ -39,5 +45,9 @@ export class RequestsInFlight {
     if (!context.isInFlight) return;
     context.isInFlight = false;
     this.taken--;
+  }
+
+  private mayUseKept(request: Request): boolean {
+    return this.taken < this.limit + Math.ceil(this.limit / 4) && this.clientOf(request) !== undefined;
   }
 }
