@@ -68,6 +68,16 @@ test('it lives for KEEP_ALIVE_TIMEOUT_MS, and closes without a response and with
   expect(await traces()).toEqual(before);
 });
 
+test('blank lines do not prolong it', async () => {
+  const client = await open();
+  await sleep(HEADERS + LATE);
+  const trickle = setInterval(() => client.socket.write('\r\n'), 100);
+  await until(() => client.lived() !== undefined);
+  clearInterval(trickle);
+  expect(client.text()).toBe('');
+  expect(client.lived()).toBeLessThan(HEADERS + KEEP_ALIVE + LATE);
+});
+
 test.each([
   ['in one piece', (request: string) => [request]],
   ['in pieces', (request: string) => [request.slice(0, 1), request.slice(1, 70), request.slice(70)]],

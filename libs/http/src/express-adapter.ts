@@ -5,7 +5,7 @@ import { type Server, ServerResponse } from 'node:http';
 import { ApiError, BAD_REQUEST, EXPECTATION_FAILED, ROUTE_NOT_FOUND, toApiError, withErrorBody } from '#errors';
 import { writeOwnJson } from '#json';
 import { activeTrace } from '#runtime';
-import { BodyReader } from './body-reader.js';
+import { BodyReader, limitChunks } from './body-reader.js';
 import { Connections } from './connections/connections.js';
 import { drain } from './connections/drain.js';
 import { answerParserErrors } from './connections/parser-errors.js';
@@ -164,6 +164,9 @@ export class PlatformExpressAdapter extends ExpressAdapter {
 
   private enter(event: string, request: Request, response: Response): void {
     request.context = new RequestContext(requestIdFrom(request.headers['x-request-id']));
+    if (request.headers['transfer-encoding'] !== undefined) {
+      limitChunks(request, (error) => (this.httpServer as Server).emit('clientError', error, request.socket));
+    }
     if (event === 'checkContinue') advance(request.context, BODY.CONTINUE_AWAITED);
     const serve = (): void => {
       const { context } = request;

@@ -1,4 +1,4 @@
-import type { IncomingMessage, Server } from 'node:http';
+import { IncomingMessage, type Server } from 'node:http';
 import { Server as NetServer } from 'node:net';
 
 const UPGRADE = Symbol('upgrade');
@@ -28,4 +28,18 @@ export function steerUpgrades(Request: typeof IncomingMessage, switches: (reques
  */
 export function stopListening(server: Server, closed: () => void): void {
   NetServer.prototype.close.call(server, closed);
+}
+
+/** Asks `keeps` about each chunk of a body as the client has sent it, null at the end. What it refuses never becomes part of the body. */
+export function filterChunks(request: IncomingMessage, keeps: (chunk: Buffer | null) => boolean): void {
+  request.push = function (chunk: Buffer | null, encoding) {
+    // With false, Node's parser stops reading the connection until `_read`.
+    return keeps(chunk) && IncomingMessage.prototype.push.call(this, chunk, encoding);
+  };
+}
+
+/** Lets Node read nothing more of a request and of its connection. */
+export function stopReading(request: IncomingMessage): void {
+  request._read = request.socket._read = () => undefined;
+  request.socket.pause();
 }

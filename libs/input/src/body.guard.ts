@@ -46,11 +46,12 @@ export function BodyLimits(limits: Partial<JsonLimits>): MethodDecorator {
  * middleware has read, such as `express.json()`, stays.
  *
  * `@ApiConsumes` names the media types, application/json by default. A multipart body is left to the handler's interceptor
- * if `@ApiConsumes` names the type or a parameter takes the uploaded files.
+ * if `@ApiConsumes` names the type or a parameter takes the uploaded files. So is that of a handler which takes none: a client that
+ * waits for `100 Continue` gets it behind the key.
  */
 @Injectable()
 export class BodyGuard implements CanActivate {
-  /** By operation; null for a handler that takes no body: its body stays unread. */
+  /** By operation; null for a handler that takes no body: it is left to code of modules. */
   private readonly plans = new Map<string, GuardPlan | null>();
 
   constructor(

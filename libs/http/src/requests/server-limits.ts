@@ -58,6 +58,10 @@ export const MAX_HEADER_BYTES = 16 * 1024;
 export const MAX_BYTES_OF_BODIES = 64 * 1024 * 1024;
 export const CHUNK_COST = 512;
 
+/** A body in chunks may have this many of any size; the others must have SMALL_CHUNK_BYTES on average. */
+export const FREE_CHUNKS = 1_000;
+export const SMALL_CHUNK_BYTES = 32;
+
 /** Largest form in bytes, whatever MAX_BODY_BYTES says: parsing a MiB takes up to 0.2 s. */
 export const MAX_FORM_BYTES = 1024 * 1024;
 
