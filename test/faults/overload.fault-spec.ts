@@ -198,4 +198,4 @@ test('the service has no more connections than its limit: further ones are dropp
 const OPEN_FILES = 512;
 /** What that leaves for connections, beside those of the pool and 100 other files. */
 const CONNECTIONS = OPEN_FILES - 10 - 100;
-const DROPPED = new RegExp(`"At the limit of ${CONNECTIONS} connections: closed one without a request`);
+const DROPPED = new RegExp(`"Dropped a connection beyond the limit of ${CONNECTIONS}\\.`);
