@@ -1,9 +1,10 @@
 import { execFileSync } from 'node:child_process';
-import { mkdtemp, rm } from 'node:fs/promises';
+import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { createRequire } from 'node:module';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { createTestDatabase, type TestDatabase } from '../support/database.js';
+import { until } from '../support/until.js';
 import { installWithChanged } from './support/changed-package.js';
 import { Services } from './support/services.js';
 
@@ -29,11 +30,12 @@ afterAll(async () => {
 
 test('the contract holds with a release of Nest that is not tested', async () => {
   const { version } = createRequire(import.meta.url)('@nestjs/core/package.json') as { version: string };
-  const program = await installWithChanged(
-    '@nestjs/core',
-    [['package.json', `"version": "${version}"`, '"version": "12.99.0"']],
-    home,
-  );
+  // A changed copy of Nest would be a second one beside that of its other packages, so the table changes.
+  const program = await installWithChanged('dotenv', [], home);
+  const table = join(home, 'dist/libs/runtime/src/tested-releases.js');
+  const text = await readFile(table, 'utf8');
+  expect(text).toContain(`'${version}'`);
+  await writeFile(table, text.replaceAll(`'${version}'`, "'12.99.0'"));
   const key = 'bootstrap-key-of-the-tests';
   const settings = {
     ...database.settings,
@@ -43,7 +45,7 @@ test('the contract holds with a release of Nest that is not tested', async () =>
   };
   const service = services.start(settings, program);
   const url = await service.origin();
-  expect(service.stdout).toContain('The tests have not passed for @nestjs/core 12.99.0 (tested: ');
+  await until(() => service.stdout.includes(`@nestjs/core ${version} (tested: `));
   const runner = ['--import', './test/support/register-typescript.js', 'contract/run.ts'];
   const output = execFileSync(process.execPath, [...runner, '--url', url, '--key', key], {
     cwd: ROOT,
