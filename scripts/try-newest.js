@@ -79,7 +79,9 @@ function trial(packages) {
       if (status !== 0) return `${step} fails with the newest releases:\n${stdout}${stderr}`;
     }
     const ask = "import { untestedDependencies } from '#runtime'; console.log(untestedDependencies().join('; '));";
-    const untested = run(copy, process.execPath, ['--input-type=module', '--eval', ask]).stdout.trim();
+    const { status, stdout, stderr } = run(copy, process.execPath, ['--input-type=module', '--eval', ask]);
+    if (status !== 0) return `the table of tested releases cannot be read:\n${stderr}`;
+    const untested = stdout.trim();
     if (untested === '') return undefined;
     return `the tests pass. Add to libs/runtime/src/tested-releases.ts and docs/dependencies.md: ${untested}`;
   } finally {

@@ -155,7 +155,7 @@ testOnce('a search_path of which no schema exists', async () => {
   );
   await expectRefusals(
     database,
-    /^petstore: No schema of the search_path exists, .+: ALTER ROLE … SET search_path TO /,
+    /^petstore: No schema of the search_path exists, .+, by ALTER ROLE … SET search_path TO /,
   );
 });
 

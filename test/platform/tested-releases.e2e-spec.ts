@@ -4,7 +4,11 @@ import { createTestApp } from '../support/app.js';
 
 const TOKEN = 'TokenOfTheMetricsOfTheTests0123456';
 const known = { ...TESTED_RELEASES };
-afterEach(() => Object.assign(TESTED_RELEASES, known));
+const releases = TESTED_RELEASES as Record<string, readonly string[]>;
+afterEach(() => {
+  delete releases['lost'];
+  Object.assign(releases, known);
+});
 
 /** What a start says, and whether Nest itself calls the handlers. */
 async function observe(): Promise<{ warnings: string[]; metric: string | undefined; isByNest: boolean }> {
@@ -29,12 +33,13 @@ test('on tested releases nothing is said', async () => {
 });
 
 test('others are named in one warning, and the metric counts them; Nest itself calls the handlers of another Nest', async () => {
-  Object.assign(TESTED_RELEASES, { '@nestjs/core': ['12.4'], pg: ['8.23.0', '8.23.10'], express: ['5'] });
+  // Of one that is not found, the release is not known.
+  Object.assign(releases, { '@nestjs/core': ['12.4'], pg: ['8.23.0', '8.23.10'], express: ['5'], lost: ['1'] });
   const { warnings, ...others } = await observe();
-  expect(others).toEqual({ metric: '2', isByNest: true });
+  expect(others).toEqual({ metric: '3', isByNest: true });
   expect(warnings).toEqual([
     expect.stringMatching(
-      /^The tests have not passed for @nestjs\/core 12[\d.]+ \(tested: 12\.4\), pg 8\.[\d.]+ \(tested: 8\.23\.0, 8\.23\.10\)\. Install /,
+      /^The tests have not passed for @nestjs\/core 12[\d.]+ \(tested: 12\.4\), pg 8\.[\d.]+ \(tested: 8\.23\.0, 8\.23\.10\), lost of an unknown release \(tested: 1\)\. Install /,
     ),
   ]);
 });

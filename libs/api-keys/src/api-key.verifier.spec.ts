@@ -51,7 +51,6 @@ afterEach(() => {
   jest.useRealTimers();
 });
 
-const seconds = (date: number): string => String(date / 1_000);
 const passes = (ms: number): Promise<void> => jest.advanceTimersByTimeAsync(ms);
 const isKnown = (secret: string): boolean => !(verifier.verify(secret) instanceof Promise);
 
@@ -138,7 +137,7 @@ test('when a background look-up fails, the next request waits for its own, and g
 
 test.each([
   ['revoked', { revokedAt: '0' }],
-  ['expired', { expiresAt: seconds(1_000_000) }],
+  ['expired', { expiresAt: '1000000' }],
   ['gone', undefined],
 ])('a watched key is looked up in the background, and a look-up that finds it %s says so', async (_, change) => {
   const [secret, other] = [keys.add(), keys.add()];
@@ -158,6 +157,19 @@ test.each([
   forget.forEach((stop) => stop());
   await passes(2 * REFRESH_INTERVAL_MS);
   expect(keys.queries).toEqual([2, 2, 2]);
+});
+
+test('a watched key that expires while no look-up succeeds is refused', async () => {
+  const secret = keys.add();
+  keys.stored.set(secret, { expiresAt: String(1_000_000 + 2 * REFRESH_INTERVAL_MS) });
+  const refused = jest.fn();
+  const stop = verifier.watch(secret, refused);
+  await passes(REFRESH_INTERVAL_MS);
+  keys.answer = () => Promise.reject(new ApiError(UNAVAILABLE));
+  expect(refused).not.toHaveBeenCalled();
+  await passes(2 * REFRESH_INTERVAL_MS);
+  expect(refused).toHaveBeenCalled();
+  stop();
 });
 
 test.each([

@@ -122,7 +122,7 @@ export class ApiKeyVerifier implements OnApplicationBootstrap, OnApplicationShut
     return token?.startsWith(this.config.product.apiKeyPrefix) === true;
   }
 
-  /** The client of a key in memory, whether or not the key is still valid. Use it only for the client's even share of this process. */
+  /** The client of a key in memory, whether or not the key is still valid. For the turns of clients, and the places that are kept for known keys. */
   knownClient(token: string | undefined): bigint | undefined {
     return token === undefined ? undefined : this.knownKeys.get(sha256(token))?.key.client.id;
   }
@@ -151,11 +151,16 @@ export class ApiKeyVerifier implements OnApplicationBootstrap, OnApplicationShut
     return known.key;
   }
 
-  /** Looks up the keys in use. If that fails, their next requests wait for look-ups of their own, and get the error of those. */
+  /**
+   * Looks up the keys in use. If that fails, their next requests wait for look-ups of their own, and get the error of those. A key
+   * that has expired meanwhile is refused also then.
+   */
   private refresh(): void {
+    const now = this.clock.now();
     const inUse = new Set(this.refusals.eventNames() as string[]);
     for (const [hashed, known] of this.knownKeys) {
       if (known.isUsed) inUse.add(hashed);
+      if (refusalOf(known.key, now) !== undefined) this.refusals.emit(hashed);
       known.isUsed = false;
     }
     for (const hashed of inUse) this.lookUps.run(hashed, hashed).catch(() => undefined);

@@ -82,6 +82,8 @@ export function callHandlersDirectly(app: INestApplication): void {
 /** How a handler is called; undefined if Nest should do it. */
 function createCall(calls: HandlerCalls, creation: Creation): Call | undefined {
   const [instance, callback, methodName, module, requestMethod, contextId = STATIC_CONTEXT, inquirerId] = creation;
+  // Nest makes the handlers of some controllers for each request.
+  if (contextId !== STATIC_CONTEXT) return undefined;
   const bound = [instance, callback, module, contextId, inquirerId] as const;
   const { applicationRef, contextUtils, guardsConsumer, responseController } = calls;
   const handler = calls.getMetadata(instance, callback, methodName, module, requestMethod, 'http');
@@ -92,7 +94,6 @@ function createCall(calls: HandlerCalls, creation: Creation): Call | undefined {
   const interceptors = calls.interceptorsContextCreator.create(...bound);
   const { prototype } = DirectInterceptor;
   if (
-    contextId !== STATIC_CONTEXT ||
     handler.isSseHandler ||
     calls.reflectRedirect(callback) ||
     calls.reflectRenderTemplate(callback) ||

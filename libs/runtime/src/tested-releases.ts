@@ -21,7 +21,7 @@ export const TESTED_RELEASES: Readonly<Record<string, readonly string[]>> = {
   typeorm: ['1.1'],
 };
 
-/** The installed release of a dependency; undefined for a package that is not installed. */
+/** The installed release of a dependency; undefined where its `package.json` is in no `node_modules` above this file. */
 function installedRelease(name: string): string | undefined {
   if (name === 'node') return process.versions.node;
   for (const folder of createRequire(import.meta.url).resolve.paths(name) ?? []) {
@@ -34,16 +34,17 @@ function installedRelease(name: string): string | undefined {
   return undefined;
 }
 
-/** Whether the tests have passed for the installed release of a dependency, or it is not installed. */
+/** Whether the tests have passed for the installed release of a dependency; not where that release is not known. */
 export function isTested(name: string): boolean {
   const release = installedRelease(name);
-  if (release === undefined) return true;
   return (TESTED_RELEASES[name] ?? []).some((tested) => `${release}.`.startsWith(`${tested}.`));
 }
 
-/** The installed dependencies for whose release the tests have not passed, such as `pg 8.24.0 (tested: 8.23.1)`. */
+/** The dependencies for whose release the tests have not passed, such as `pg 8.24.0 (tested: 8.23.1)`. */
 export function untestedDependencies(): string[] {
   return Object.entries(TESTED_RELEASES)
     .filter(([name]) => !isTested(name))
-    .map(([name, tested]) => `${name} ${installedRelease(name)} (tested: ${tested.join(', ')})`);
+    .map(
+      ([name, tested]) => `${name} ${installedRelease(name) ?? 'of an unknown release'} (tested: ${tested.join(', ')})`,
+    );
 }

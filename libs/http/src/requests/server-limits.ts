@@ -16,8 +16,8 @@ export const SERVER_SETTINGS = {
     'MAX_REQUESTS_IN_FLIGHT',
     1_000,
     [1, 1_000_000],
-    'Largest number of requests that a process works on at a time. Further requests get 503 at once, health checks and ' +
-      'metrics excepted.',
+    'Largest number of requests that a process works on at a time, and a quarter more for known API keys. Further requests get ' +
+      '503 at once, health checks and metrics excepted.',
   ),
   /** Longest time in ms for the header section of a request to arrive, from its first byte; at most REQUEST_TIMEOUT_MS. Then 408. */
   headersTimeoutMs: limit(10_000),
