@@ -12,6 +12,6 @@ export { createApplication, startService } from './src/start.js';
 export type { ServiceOptions } from './src/start-service.js';
 
 // Commands, and what commands of features and parts need.
-export { runCommands } from './src/commands/program.js';
+export { runCommands } from './src/run-commands.js';
 export { runInService } from './src/commands/service-client.js';
 export { integerArgument, NEW_DATABASE, resultText, showProgress, table, timeCell } from './src/commands/terminal.js';

@@ -11,7 +11,7 @@ import { IntegerParameter, TextProperty } from '#input';
 import { Deprecated, Public, RequireScopes, Stability } from '#operations';
 import { readConfig } from '../support/config.js';
 import { AppModule } from '../../src/app.module.js';
-import { describeApplication } from '../../libs/service/src/commands/without-service.js';
+import { describeApplication } from '../../libs/service/src/without-service.js';
 import { createTestApp, type TestApp } from '../support/app.js';
 import type { HttpAnswer } from '../support/http-client.js';
 

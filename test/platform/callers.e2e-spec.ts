@@ -35,7 +35,7 @@ import {
   SharedRepository,
   TextProperty,
 } from '#platform';
-import { describeApplication } from '../../libs/service/src/commands/without-service.js';
+import { describeApplication } from '../../libs/service/src/without-service.js';
 import { PET_STORE } from '../../src/app.description.js';
 import { appModuleWith, createTestApp, type TestApp, type TestAppOptions } from '../support/app.js';
 

@@ -1,6 +1,6 @@
 import type { ValidationError } from '@nestjs/common';
 import type { Fault } from '#errors';
-import { DECLARED } from '#json';
+import { DECLARED } from './declared-members.js';
 import type { CheckedProperty } from './input-class.js';
 
 /** The rules of class-validator about the type of a value: without the type, its other rules say nothing. */

@@ -3,8 +3,9 @@ import { ApiProperty, type ApiPropertyOptions } from '@nestjs/swagger';
 import { Transform, type TransformFnParams } from 'class-transformer';
 import { ValidateBy } from 'class-validator';
 import type { Fault } from '#errors';
-import { DECLARED, rulesOf } from '#json';
+import { rulesOf } from '#json';
 import { classesOf, hasTransformersBeside, sentNameOf } from './class-transformers.internals.js';
+import { DECLARED } from './declared-members.js';
 
 /** In place of an object whose members are known to be converted. */
 const CONVERTED = Object.freeze({});

@@ -1,8 +1,6 @@
-import { ApiProperty, PartialType, PickType } from '@nestjs/swagger';
-import { ValidateBy, ValidateNested } from 'class-validator';
 import fc from 'fast-check';
 import { INT64_MAX, INT64_MIN, toInt64 } from './int64.js';
-import { checkDeclaredJson, DECLARED, jsonTextOf, shared, writeJson } from './json-writer.js';
+import { jsonTextOf, shared, writeJson } from './json-writer.js';
 import { readOwnJson } from './json-reader.js';
 
 const edges = [0n, 1n, 2n ** 53n, 2n ** 63n].flatMap((edge) => [edge - 1n, edge, edge + 1n, -edge]);
@@ -73,55 +71,6 @@ describe('writeJson', () => {
     expect(writeJson(value)).toBe(JSON.stringify(value));
   });
 
-  test('reads each member of nested declared objects once, also beside members that are missing', () => {
-    let reads = 0;
-    class Node {
-      readonly note = undefined;
-      constructor(private readonly inner: Node | undefined) {}
-      get child(): Node | undefined {
-        reads++;
-        return this.inner;
-      }
-    }
-    for (const name of ['child', 'note']) {
-      ApiProperty({ type: Object })(Node.prototype, name);
-      ValidateBy({ name: DECLARED, validator: { validate: () => true } })(Node.prototype, name);
-    }
-    expect(writeJson(new Node(new Node(new Node(undefined))))).toBe('{"child":{"child":{}}}');
-    expect(reads).toBe(3);
-  });
-
-  test('writes declared members in their order, and no others', () => {
-    class Toy {}
-    for (const name of ['id', 'name']) {
-      ApiProperty({ type: Object })(Toy.prototype, name);
-      ValidateBy({ name: DECLARED, validator: { validate: () => true } })(Toy.prototype, name);
-    }
-    const members = [{ id: 1, name: 'Rex' }, { name: 'Rex', id: 1 }, { id: 1, secret: 2, name: 'Rex' }, { secret: 2 }];
-    const toys = members.map((each) => Object.assign(new Toy(), each));
-    const written = '{"id":1,"name":"Rex"}';
-    expect(writeJson(toys)).toBe(`[${[written, written, written, '{}'].join()}]`);
-  });
-
-  test('writes all members with a rule where a class has none in the document, as one of @nestjs/mapped-types', () => {
-    class Order {
-      id = 1;
-      @ValidateNested() lines = [{ count: 2 }];
-      secret = 'not to be sent';
-    }
-    ValidateBy({ name: DECLARED, validator: { validate: () => true } })(Order.prototype, 'id');
-    expect(writeJson(new Order())).toBe('{"lines":[{"count":2}],"id":1}');
-  });
-
-  test('writes members that only our decorators name, as in a class of @nestjs/mapped-types, after the documented ones', () => {
-    class Toy {}
-    ApiProperty({ type: Object })(Toy.prototype, 'note');
-    for (const name of ['id', 'name'])
-      ValidateBy({ name: DECLARED, validator: { validate: () => true } })(Toy.prototype, name);
-    const toy = Object.assign(new Toy(), { id: 1, secret: 2, name: 'Rex', note: 'red' });
-    expect(writeJson(toy)).toBe('{"note":"red","id":1,"name":"Rex"}');
-  });
-
   test('shared arrays keep their text, and may be shared or frozen before', () => {
     const items = shared(shared([{ id: 1n }]));
     expect(jsonTextOf(items, true)).toBe(jsonTextOf(items, true));
@@ -133,29 +82,6 @@ describe('writeJson', () => {
     const cycle: unknown[] = [];
     cycle.push({ cycle });
     expect(() => writeJson(cycle)).toThrow(RangeError);
-  });
-
-  test('lets JSON.stringify take an instance of a class that declares its members', () => {
-    class Toy {
-      @ValidateBy({ name: DECLARED, validator: { validate: () => true } })
-      ids: unknown;
-    }
-    const toy = Object.assign(new Toy(), { secret: 1, ids: [1n, INT64_MAX, { name: 'a' }] });
-    expect(JSON.stringify([toy])).toBe(`[{"ids":[1,"${INT64_MAX}",{"name":"a"}]}]`);
-    expect(writeJson([toy])).toBe(`[{"ids":[1,${INT64_MAX},{"name":"a"}]}]`);
-    class OwnToy extends Toy {
-      @ValidateBy({ name: DECLARED, validator: { validate: () => true } })
-      name: unknown;
-
-      toJSON(): string {
-        return 'own';
-      }
-    }
-    class Part extends PickType(Toy, ['ids']) {}
-    const part = Object.assign(new Part(), { secret: 1, ids: [] });
-    expect(JSON.stringify([part, new (PartialType(Toy))()])).toBe('[{"ids":[]},{}]');
-    expect(checkDeclaredJson).not.toThrow();
-    expect([JSON.stringify(new OwnToy()), writeJson(new OwnToy())]).toEqual(['"own"', '"own"']);
   });
 
   test.each([undefined, () => 1, Symbol('s'), { toJSON: () => undefined }])(

@@ -1,9 +1,4 @@
-import { PartialType } from '@nestjs/swagger';
-import { ValidateBy } from 'class-validator';
 import { hash } from 'node:crypto';
-import { misfit } from '#runtime';
-import { onRule, rulesOf } from './class-rules.internals.js';
-import { documentedMembers } from './documented-members.internals.js';
 
 /**
  * The JSON text (RFC 8259) of a value, by the rules of `JSON.stringify` without indentation, except that a bigint is
@@ -11,7 +6,7 @@ import { documentedMembers } from './documented-members.internals.js';
  * out of objects and null in arrays, NaN and the infinities are null, and an unpaired surrogate is escaped. But boxed
  * primitives (`new Number(1)`) are written as objects.
  *
- * An instance of a class that declares its members (`DECLARED`) is written with exactly these, in their order.
+ * An instance of a class that declares its members (`findMembersBy`) is written with exactly these, in their order.
  *
  * @throws TypeError when the value has no JSON text at all, as undefined
  * @throws RangeError when the value contains itself
@@ -65,29 +60,27 @@ interface Declaration {
 /** By prototype; null for classes that declare no members. */
 const declarations = new WeakMap<object, Declaration | null>();
 
-/** The name of the rule of class-validator at a member of a class that declares its members. */
-export const DECLARED = 'checkedProperty';
+type Class = object & { readonly prototype: object };
+
+let findMembers: (type: Class) => readonly string[] | undefined = () => undefined;
+
+/**
+ * Says which members a class declares, and undefined for a class that declares none. `find` is asked once for each class, when its first
+ * instance is written.
+ */
+export function findMembersBy(find: typeof findMembers): void {
+  findMembers = find;
+}
 
 function declarationOf(object: object): Declaration | null {
   const prototype = Object.getPrototypeOf(object) as object | null;
   if (prototype === Object.prototype || prototype === null) return null;
   let declaration = declarations.get(prototype);
   if (declaration === undefined) {
-    const type = prototype.constructor;
-    const isDeclared = !hasToJson(prototype) && rulesOf(type).some(({ name }) => name === DECLARED);
-    declarations.set(prototype, (declaration = isDeclared ? declare(declaredMembers(type)) : null));
+    const names = hasToJson(prototype) ? undefined : findMembers(prototype.constructor);
+    declarations.set(prototype, (declaration = names ? declare(names) : null));
   }
   return declaration;
-}
-
-/**
- * The names of the members that a class declares: those of the document, in its order, then those that only our decorators name.
- * A class of @nestjs/mapped-types, which has no members in the document, declares those that have a rule.
- */
-export function declaredMembers(type: { readonly prototype: object }): string[] {
-  const documented = documentedMembers(type);
-  const rules = rulesOf(type).filter(({ name }) => documented.length === 0 || name === DECLARED);
-  return [...new Set([...documented, ...rules.map(({ propertyName }) => propertyName)])];
 }
 
 function declare(names: readonly string[]): Declaration {
@@ -144,20 +137,6 @@ export function hasToJson(value: unknown): value is { toJSON(key: string): unkno
 export function declareJson(of: object): void {
   if ('toJSON' in of) return;
   Object.defineProperty(of, 'toJSON', { value: declaredJson, configurable: true, writable: true });
-}
-
-// For `JSON.stringify`, with which Nest writes events and streamed values.
-onRule(({ name }, type) => {
-  if (name === DECLARED) declareJson(type.prototype);
-});
-
-/** @throws StartupError when a class made of another one would keep undeclared members in events and streamed values */
-export function checkDeclaredJson(): void {
-  class Trial {
-    @ValidateBy({ name: DECLARED, validator: { validate: () => true } }) member: unknown;
-  }
-  const text = JSON.stringify(Object.assign(new (PartialType(Trial))(), { other: 1 }));
-  if (text !== '{}') throw misfit('@nestjs/mapped-types', `it copies rules in another way: ${text}`);
 }
 
 function declaredJson(this: object): unknown {

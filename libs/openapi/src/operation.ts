@@ -5,7 +5,7 @@ import type {
   RequestBodyObject,
   ResponseObject,
 } from '@nestjs/swagger';
-import { IDEMPOTENCY_KEY_HEADER, KEY_PATTERN, MAX_FIELD_LENGTH } from '#idempotency';
+import { IDEMPOTENCY_KEY_HEADER, KEY_PATTERN, MAX_FIELD_LENGTH } from '#operations';
 import { type Schema, toJsonSchema } from './json-schema.js';
 import { describeResponses, type Traits } from './responses.js';
 

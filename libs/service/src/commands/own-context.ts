@@ -7,8 +7,15 @@ import { type CommandContext, migrationsOf, type OpenedDatabase, type ServiceDef
 import { readConfig } from '../settings.js';
 import { messageText, readLine, write } from './terminal.js';
 
-/** Makes the application's module; loads the framework and the features. */
-export type LoadApplication = () => Promise<Type>;
+/** What commands need of the application. Each function loads the framework when it is called. */
+export interface ApplicationFunctions {
+  /** See `CommandContext.document`. */
+  document(config: CoreConfig): Promise<OpenApiDocument>;
+  /** See `CommandContext.scopes`. */
+  scopes(config: CoreConfig): Promise<string[]>;
+  /** The text of an error that ends a command of a product. */
+  failureText(error: unknown, product: string): Promise<string>;
+}
 
 /** Runs commands in this process, which opens the database itself. Nest and TypeORM are loaded on demand. */
 export class OwnContext implements CommandContext {
@@ -18,7 +25,7 @@ export class OwnContext implements CommandContext {
 
   constructor(
     readonly application: ServiceDefinition,
-    private readonly load: LoadApplication,
+    private readonly functions: ApplicationFunctions,
   ) {}
 
   print(text: string): void {
@@ -83,12 +90,10 @@ export class OwnContext implements CommandContext {
   }
 
   async document(): Promise<OpenApiDocument> {
-    const { describeApplication } = await import('./without-service.js');
-    return describeApplication(await this.load(), await this.config());
+    return this.functions.document(await this.config());
   }
 
   async scopes(): Promise<string[]> {
-    const { scopesOf } = await import('./without-service.js');
-    return scopesOf(await this.load(), await this.config());
+    return this.functions.scopes(await this.config());
   }
 }

@@ -1,6 +1,6 @@
 import { Command, CommanderError } from 'commander';
 import { checkDefinition, type CommandContext, type ServiceDefinition } from '../definition.js';
-import { type LoadApplication, OwnContext } from './own-context.js';
+import { type ApplicationFunctions, OwnContext } from './own-context.js';
 import { addDatabaseCommands } from './database.js';
 import { addKeyCommands } from './keys.js';
 import { runInsteadInService } from './service-client.js';
@@ -37,6 +37,7 @@ export async function runCommand(
   createOne: () => Command,
   context: CommandContext,
   words: readonly string[],
+  failureText: ApplicationFunctions['failureText'],
   isRepeated = false,
 ): Promise<number> {
   try {
@@ -47,28 +48,23 @@ export async function runCommand(
     if (error instanceof CommanderError) return error.exitCode;
     const { ServedDirectoryError } = await import('#embedded-postgres');
     // The service has started meanwhile: it may run the command.
-    if (error instanceof ServedDirectoryError && !isRepeated) return runCommand(createOne, context, words, true);
-    const { failureText } = await import('./failure-text.js');
-    context.tell(`${failureText(error, context.application.product.name)}\n`);
+    if (error instanceof ServedDirectoryError && !isRepeated)
+      return runCommand(createOne, context, words, failureText, true);
+    context.tell(`${await failureText(error, context.application.product.name)}\n`);
     return 1;
   }
 }
 
-/**
- * Runs the command line with the settings of the environment and `.env`, prints a failure, and sets the exit code.
- *
- * @example await runCommands(ORDERS, async () => (await import('./app.module.js')).AppModule);
- * @param load imports the application's module: only commands that need the operations load the framework
- */
-export async function runCommands(definition: ServiceDefinition, load: LoadApplication): Promise<void> {
-  const context = new OwnContext(definition, load);
+/** See `runCommands`. */
+export async function runProgram(definition: ServiceDefinition, functions: ApplicationFunctions): Promise<void> {
+  const context = new OwnContext(definition, functions);
   const words = process.argv.slice(2);
   // Without a listener, a reader that has gone, such as `head`, would end the process with a stack trace.
   process.stdout.on('error', () => undefined);
   process.stderr.on('error', () => undefined);
   const createOne = (): Command =>
     createProgram(context).hook('preAction', (_, command) => runInsteadInService(context, words, command));
-  process.exitCode = await runCommand(createOne, context, words);
+  process.exitCode = await runCommand(createOne, context, words, (...failure) => functions.failureText(...failure));
   const failure = await context.printFailure();
   if (failure === undefined || process.exitCode === 1) return;
   context.tell(`${definition.product.name}: ${failure.message}\n`);

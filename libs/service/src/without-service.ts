@@ -5,8 +5,8 @@ import { PlatformExpressAdapter } from '#http';
 import { OpenApiDocument } from '#openapi';
 import { OperationRegistry } from '#operations';
 import { type Application, URI_VERSIONS } from '#settings';
-import type { CoreConfig } from '../core-settings.js';
-import { definitionOf, serviceOf } from '../service.module.js';
+import type { CoreConfig } from './core-settings.js';
+import { definitionOf, serviceOf } from './service.module.js';
 
 /** Makes the OpenAPI document of the application. It needs no database. */
 export async function describeApplication(app: Type, config: CoreConfig): Promise<OpenApiDocument> {

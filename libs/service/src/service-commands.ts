@@ -8,9 +8,11 @@ import { OpenApiDocument } from '#openapi';
 import { OperationRegistry } from '#operations';
 import type { ServiceDataSource } from '#postgres';
 import { Config } from '#settings';
-import type { CoreConfig } from '../core-settings.js';
-import type { CommandContext, ServiceDefinition } from '../definition.js';
-import { END_FIELD, MAX_HEADER_BYTES, type ServiceCommand, type ServiceEnd } from './service-client.js';
+import type { CoreConfig } from './core-settings.js';
+import type { CommandContext, ServiceDefinition } from './definition.js';
+import { failureText } from './failure-text.js';
+import { createProgram, runCommand } from './commands/program.js';
+import { END_FIELD, MAX_HEADER_BYTES, type ServiceCommand, type ServiceEnd } from './commands/service-client.js';
 import { allScopes } from './without-service.js';
 
 /** Longest time in ms until the request has arrived, and for its last output to be read. */
@@ -76,8 +78,12 @@ export class ServiceCommands {
       document: () => Promise.resolve(app.get(OpenApiDocument)),
       scopes: () => Promise.resolve(allScopes(app.get(OperationRegistry), definition)),
     };
-    const { createProgram, runCommand } = await import('./program.js');
-    const exitCode = await runCommand(() => createProgram(context), context, words);
+    const exitCode = await runCommand(
+      () => createProgram(context),
+      context,
+      words,
+      (...failure) => Promise.resolve(failureText(...failure)),
+    );
     const end: ServiceEnd = { exitCode, messages };
     response.addTrailers({ [END_FIELD]: encodeURIComponent(JSON.stringify(end)) });
     response.end();
