@@ -48,8 +48,7 @@ test('writes all members with a rule where a class has none in the document, as 
 test('writes members that only our decorators name, as in a class of @nestjs/mapped-types, after the documented ones', () => {
   class Toy {}
   ApiProperty({ type: Object })(Toy.prototype, 'note');
-  for (const name of ['id', 'name'])
-    declared()(Toy.prototype, name);
+  for (const name of ['id', 'name']) declared()(Toy.prototype, name);
   const toy = Object.assign(new Toy(), { id: 1, secret: 2, name: 'Rex', note: 'red' });
   expect(writeJson(toy)).toBe('{"note":"red","id":1,"name":"Rex"}');
 });
