@@ -4,50 +4,20 @@ import { createNodeResolver, importX } from 'eslint-plugin-import-x';
 import { readdirSync } from 'node:fs';
 import tseslint from 'typescript-eslint';
 
+/** The optional parts: libraries that a service lists in its definition. None imports another one. */
+const PARTS = ['docs-pages', 'key-usage', 'rate-limit', 'tracing', 'transfer'];
+
 /**
- * Who may import whom: each library (a folder of `libs`) and the libraries that it imports, by their doors. A library may name
- * only libraries above it, so there are no circles. A new library needs a row here.
+ * The libraries (the folders of `libs`), from bottom to top: each may import those before it, by their doors. So there are no circles.
+ * A new library takes its place here.
  */
-export const LIBRARIES = {
-  errors: [],
-  runtime: [],
-  json: ['errors', 'runtime'],
-  settings: ['runtime'],
-  'embedded-postgres': ['runtime', 'settings'],
-  'nest-speed': [],
-  operations: ['errors', 'nest-speed', 'runtime', 'settings'],
-  http: ['errors', 'json', 'runtime', 'settings'],
-  postgres: ['embedded-postgres', 'errors', 'runtime', 'settings'],
-  input: ['errors', 'http', 'json', 'nest-speed', 'runtime', 'settings'],
-  'api-keys': ['errors', 'http', 'operations', 'postgres', 'runtime', 'settings'],
-  idempotency: ['errors', 'http', 'input', 'json', 'operations', 'postgres', 'runtime'],
-  observability: ['errors', 'http', 'operations', 'postgres', 'runtime', 'settings'],
-  openapi: ['errors', 'idempotency', 'operations', 'runtime', 'settings'],
-  entities: ['errors', 'idempotency', 'input', 'json', 'nest-speed', 'operations', 'postgres', 'runtime', 'settings'],
-  service: [
-    'api-keys',
-    'embedded-postgres',
-    'entities',
-    'errors',
-    'http',
-    'idempotency',
-    'input',
-    'json',
-    'nest-speed',
-    'observability',
-    'openapi',
-    'operations',
-    'postgres',
-    'runtime',
-    'settings',
-  ],
-  // The optional parts.
-  'docs-pages': ['errors', 'json', 'openapi', 'operations', 'service', 'settings'],
-  'key-usage': ['api-keys', 'observability', 'operations', 'postgres', 'runtime', 'service'],
-  'rate-limit': ['api-keys', 'errors', 'observability', 'operations', 'postgres', 'service', 'settings'],
-  tracing: ['http', 'runtime', 'service', 'settings'],
-  transfer: ['errors', 'postgres', 'runtime', 'service', 'settings'],
-};
+export const LIBRARIES = [
+  ...['runtime', 'errors', 'settings', 'embedded-postgres', 'json', 'operations', 'postgres', 'edge', 'input', 'ops'],
+  ...['access', 'resources', 'definition', 'commands', 'service', ...PARTS],
+];
+
+/** The libraries that one of them may import. */
+const belowOf = (library) => LIBRARIES.slice(0, LIBRARIES.indexOf(library)).filter((name) => !PARTS.includes(name));
 
 /** Features are the folders of src. */
 const FEATURE_NAMES = readdirSync(new URL('src', import.meta.url), { withFileTypes: true })
@@ -61,11 +31,11 @@ const except = (...paths) => paths.map((path) => `**/${path}`);
 
 /** Who may import whom. Each zone: the importing files, the files they must not import, and exceptions. */
 const zones = [
-  ...Object.entries(LIBRARIES).map(([library, imported]) => ({
+  ...LIBRARIES.map((library) => ({
     target: `libs/${library}/{*,src/**/!(*.spec)}.ts`,
     from: '{src,libs}/**/*',
-    except: except(`libs/${library}/**/*`, ...imported.map((name) => `libs/${name}/index.ts`)),
-    message: `The table in eslint.config.js does not let '${library}' import that. A library has one door, its index.ts.`,
+    except: except(`libs/${library}/**/*`, ...belowOf(library).map((name) => `libs/${name}/index.ts`)),
+    message: `'${library}' may import the libraries below it, in the order of eslint.config.js. A library has one door, its index.ts.`,
   })),
   {
     target: '{src,test/example}/**/*',
@@ -125,7 +95,7 @@ const zones = [
   },
   {
     target: `${FEATURES}/*.dto.ts`,
-    from: [`${FEATURES}/*.{service,repository,controller,module}.ts`, 'libs/{api-keys,postgres,observability}/**/*'],
+    from: [`${FEATURES}/*.{service,repository,controller,module}.ts`, 'libs/{access,postgres,ops}/**/*'],
     message: 'A DTO imports its entity, and what validates and describes its properties.',
   },
 ];
@@ -294,7 +264,7 @@ export default tseslint.config(
     },
   },
   {
-    // Text goes through the log, or through libs/service/src/commands/terminal.ts.
+    // Text goes through the log, or through libs/commands/src/terminal.ts.
     files: ['{src,libs}/**/*.ts'],
     rules: { 'no-console': 'error' },
   },

@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import pg from 'pg';
-import { createApiKey, displayedPrefix, hashApiKey } from '../libs/api-keys/src/api-key-format.js';
+import { createApiKey, displayedPrefix, hashApiKey } from '../libs/access/src/api-key-format.js';
 import '../src/app.description.js';
 
 /** Settings of PostgreSQL that these functions need. */

@@ -36,22 +36,22 @@ export {
   type Page,
   Paged,
   SharedRepository,
-} from '#entities';
+} from '#resources';
 
 // Safe retries.
-export { Idempotency, IdempotencyKey, Idempotent, type Kept } from '#idempotency';
+export { Idempotency, IdempotencyKey, Idempotent, type Kept } from '#resources';
 
 // Errors. Exceptions of Nest have the codes of the catalogue by their status.
 export { ApiError, defineError, FailsWith, type Fault, INVALID_CURSOR, PRECONDITION_FAILED } from '#errors';
 
 // The OpenAPI document.
-export { Tag } from '#openapi';
+export { Tag } from '#operations';
 
 // Who calls, and other ways than API keys to say so. API keys, for modules that manage them.
-export { ApiKeyRequestError, ApiKeysService, Authenticator, type Caller, CurrentCaller } from '#api-keys';
+export { ApiKeyRequestError, ApiKeysService, Authenticator, type Caller, CurrentCaller } from '#access';
 
 // Services and repositories.
 export { Config } from '#settings';
 export { Clock, StartupError } from '#runtime';
 export { Database, type Migration, type Transaction } from '#postgres';
-export { Metrics, Readiness } from '#observability';
+export { Metrics, Readiness } from '#ops';

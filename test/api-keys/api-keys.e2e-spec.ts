@@ -1,7 +1,7 @@
-import { ApiKeysService } from '#api-keys';
+import { ApiKeysService } from '#access';
 import { Database } from '#postgres';
-import { createApiKey, hashApiKey } from '../../libs/api-keys/src/api-key-format.js';
-import { ApiKeyVerifier, KEY_TIME_TO_LIVE_MS } from '../../libs/api-keys/src/api-key.verifier.js';
+import { createApiKey, hashApiKey } from '../../libs/access/src/api-key-format.js';
+import { ApiKeyVerifier, KEY_TIME_TO_LIVE_MS } from '../../libs/access/src/api-key.verifier.js';
 import { createTestApp, type TestApp } from '../support/app.js';
 import { createTestDatabase, describeOnPostgresql, type TestDatabase } from '../support/database.js';
 import { call } from '../support/calls.js';

@@ -1,7 +1,7 @@
 import { tmpdir } from 'node:os';
-import { ApiKeysService, type NewApiKey } from '../../libs/api-keys/src/api-keys.service.js';
+import { ApiKeysService, type NewApiKey } from '../../libs/access/src/api-keys.service.js';
 import { type Outcome, petstoreCommand } from '../operation/support/petstore-command.js';
-import { KEY_TIME_TO_LIVE_MS } from '../../libs/api-keys/src/api-key.verifier.js';
+import { KEY_TIME_TO_LIVE_MS } from '../../libs/access/src/api-key.verifier.js';
 import { createTestApp, type TestApp } from '../support/app.js';
 
 const DAY = 86_400_000;

@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { createApiKey, hasWrongChecksum } from '../../libs/api-keys/src/api-key-format.js';
+import { createApiKey, hasWrongChecksum } from '../../libs/access/src/api-key-format.js';
 import '../../src/app.description.js';
 
 const docs = (name: string): string => readFileSync(join(import.meta.dirname, '../../docs', name), 'utf8');

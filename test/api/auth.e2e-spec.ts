@@ -1,5 +1,5 @@
-import { ApiKeysService, ApiKeyVerifier } from '#api-keys';
-import { hashApiKey } from '../../libs/api-keys/src/api-key-format.js';
+import { ApiKeysService, ApiKeyVerifier } from '#access';
+import { hashApiKey } from '../../libs/access/src/api-key-format.js';
 import { createTestApp, type TestApp } from '../support/app.js';
 
 let app: TestApp;

@@ -4,7 +4,7 @@ import { connect, type Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { Public } from '#operations';
-import { MAX_PIPELINED_REQUESTS } from '../../libs/http/src/requests/server-limits.js';
+import { MAX_PIPELINED_REQUESTS } from '../../libs/edge/src/requests/server-limits.js';
 import { createTestApp, type TestApp } from '../support/app.js';
 import { rawRequest, sendSegments as send } from '../support/raw-request.js';
 import { until } from '../support/until.js';

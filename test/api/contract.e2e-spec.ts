@@ -6,7 +6,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { judge, type Verdict } from '../../contract/judge.js';
 import { PETS } from '../../contract/pets.js';
-import { ExpiredKeys } from '../../libs/idempotency/src/idempotency-key.repository.js';
+import { ExpiredKeys } from '../../libs/resources/src/idempotency/idempotency-key.repository.js';
 import { createTestApp, type TestApp } from '../support/app.js';
 import { createTestDatabase, testOnce } from '../support/database.js';
 import { judgeApp, ROWS } from '../support/judge-app.js';

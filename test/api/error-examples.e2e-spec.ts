@@ -3,7 +3,7 @@ import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { DataSource } from 'typeorm';
-import { ApiKeysService } from '#api-keys';
+import { ApiKeysService } from '#access';
 import { Public } from '#operations';
 import { PETS } from '../../contract/pets.js';
 import { REQUESTS } from '../../contract/requests.js';

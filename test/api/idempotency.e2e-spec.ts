@@ -1,10 +1,10 @@
 import { Body, Controller, Injectable, Module, Post } from '@nestjs/common';
 import { DataSource } from 'typeorm';
-import { Idempotency, IdempotencyKey, Idempotent } from '#idempotency';
+import { Idempotency, IdempotencyKey, Idempotent } from '#resources';
 import { Int64Property, TextProperty } from '#input';
 import { RequireScopes } from '#operations';
 import { Database } from '#postgres';
-import { ExpiredKeys } from '../../libs/idempotency/src/idempotency-key.repository.js';
+import { ExpiredKeys } from '../../libs/resources/src/idempotency/idempotency-key.repository.js';
 import { createTestApp, type TestApp } from '../support/app.js';
 import { createTestDatabase, describeOnPostgresql, type TestDatabase } from '../support/database.js';
 import { type HttpAnswer, HttpClient } from '../support/http-client.js';

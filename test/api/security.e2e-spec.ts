@@ -2,12 +2,12 @@ import { BadGatewayException, Controller, Get, InternalServerErrorException, Mod
 import { readFile } from 'node:fs/promises';
 import { inspect } from 'node:util';
 import { DataSource } from 'typeorm';
-import { ApiKeyVerifier } from '#api-keys';
+import { ApiKeyVerifier } from '#access';
 import { Public } from '#operations';
 import { Database } from '#postgres';
 import { violations } from '../../contract/judge.js';
 import { REQUESTS } from '../../contract/requests.js';
-import { createApiKey } from '../../libs/api-keys/src/api-key-format.js';
+import { createApiKey } from '../../libs/access/src/api-key-format.js';
 import { createTestApp, type TestApp } from '../support/app.js';
 import { rawRequest } from '../support/raw-request.js';
 

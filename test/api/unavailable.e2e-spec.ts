@@ -1,10 +1,10 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { DataSource } from 'typeorm';
-import { ApiKeysService } from '#api-keys';
+import { ApiKeysService } from '#access';
 import { UNAVAILABLE } from '#errors';
 import { Database, type Transaction } from '#postgres';
-import { createApiKey } from '../../libs/api-keys/src/api-key-format.js';
-import { KEY_TIME_TO_LIVE_MS } from '../../libs/api-keys/src/api-key.verifier.js';
+import { createApiKey } from '../../libs/access/src/api-key-format.js';
+import { KEY_TIME_TO_LIVE_MS } from '../../libs/access/src/api-key.verifier.js';
 import { createTestApp, type TestApp } from '../support/app.js';
 import { createTestDatabase } from '../support/database.js';
 import { administer } from '../support/postgresql-database.js';

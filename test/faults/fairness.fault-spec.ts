@@ -5,7 +5,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { promisify } from 'node:util';
-import { createApiKey } from '../../libs/api-keys/src/api-key-format.js';
+import { createApiKey } from '../../libs/access/src/api-key-format.js';
 import '../../src/app.description.js';
 import { report } from '../support/figures.js';
 import { send } from '../support/load.js';

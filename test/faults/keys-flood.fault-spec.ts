@@ -1,6 +1,6 @@
 import { tmpdir } from 'node:os';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { createApiKey } from '../../libs/api-keys/src/api-key-format.js';
+import { createApiKey } from '../../libs/access/src/api-key-format.js';
 import '../../src/app.description.js';
 import { createTestApp } from '../support/app.js';
 import { report } from '../support/figures.js';

@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { migrate, openDatabase } from '#postgres';
 import { readConfig, type ServiceDefinition } from '#service';
-import { migrationsOf } from '../../libs/service/src/definition.js';
+import { migrationsOf } from '../../libs/definition/src/definition.js';
 import { administer } from '../support/postgresql-database.js';
 import { createDatabaseWithRoles } from '../support/postgresql-roles.js';
 

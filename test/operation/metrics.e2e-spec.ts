@@ -2,7 +2,7 @@ import { Controller, Get, Injectable, Module, ServiceUnavailableException } from
 import { once } from 'node:events';
 import { readFileSync } from 'node:fs';
 import { connect, type Socket } from 'node:net';
-import { ApiKeysService } from '#api-keys';
+import { ApiKeysService } from '#access';
 import { RequireScopes } from '#operations';
 import { Database } from '#postgres';
 import type { PetStoreConfig } from '../support/config.js';

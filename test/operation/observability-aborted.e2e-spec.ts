@@ -1,7 +1,7 @@
 import { Controller, Get, Module } from '@nestjs/common';
 import { once } from 'node:events';
 import { connect } from 'node:net';
-import { Metrics } from '#observability';
+import { Metrics } from '#ops';
 import { Public } from '#operations';
 import { createTestApp, type TestApp } from '../support/app.js';
 import type { LogLine } from '../support/memory-log.js';

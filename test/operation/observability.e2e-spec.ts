@@ -1,5 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import { ApiKeysService } from '#api-keys';
+import { ApiKeysService } from '#access';
 import { createTestApp, type TestApp } from '../support/app.js';
 
 let app: TestApp;

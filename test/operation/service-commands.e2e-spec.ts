@@ -262,7 +262,7 @@ if (engine === 'embedded') {
     const texts = await Promise.all((await readdir(loaded)).map((file) => readFile(join(loaded, file), 'utf8')));
     const urls = texts.flatMap((text) => [...text.matchAll(/"url":"file:[^"]*?\/((?:dist|node_modules)\/[^"]*)"/g)]);
     const files = urls.map(([, path = '']) => path);
-    expect(files).toContain('dist/libs/service/src/commands/service-client.js');
+    expect(files).toContain('dist/libs/commands/src/service-client.js');
     expect(files.filter((path) => /@nestjs\/common\/index|typeorm|\/pg\/|pglite\/|express|pino/.test(path))).toEqual(
       [],
     );

@@ -69,7 +69,7 @@ testOnce('the bundle that production starts serves what the modules do, and a st
   const { result } = JSON.parse(await readFile(join(coverage, report), 'utf8')) as { result: { url: string }[] };
   const files = result.map(({ url }) => url).filter((url) => url.startsWith('file:'));
   const packages = new Set(files.map((url) => /.*node_modules\/((?:@[^/]+\/)?[^/]+)/.exec(url)?.[1]));
-  expect(files.filter((url) => url.includes('/dist/src/') || url.includes('/dist/libs/http/'))).toEqual([]);
+  expect(files.filter((url) => url.includes('/dist/src/') || url.includes('/dist/libs/edge/'))).toEqual([]);
   expect(packages).toContain('@nestjs/core');
   expect(NOT_LOADED.filter((name) => packages.has(name))).toEqual([]);
   expect(files.length).toBeLessThan(MOST_FILES);

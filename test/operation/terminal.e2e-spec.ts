@@ -131,7 +131,7 @@ describe('the log on a terminal', () => {
 
 testOnce('the log shows control characters of a message as escapes, on a terminal and in JSON', async () => {
   const script = join(home, 'log.mjs');
-  const library = join(ROOT, 'dist/libs/observability/index.js');
+  const library = join(ROOT, 'dist/libs/ops/index.js');
   const message = 'a\u001b[2J\u009b2J\rb\u202e\\u0007c';
   await writeFile(
     script,

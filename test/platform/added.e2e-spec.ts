@@ -29,12 +29,11 @@ import {
   PrimaryColumn,
   type QueryRunner,
 } from 'typeorm';
-import { ApiKeysService } from '#api-keys';
-import { Idempotency } from '#idempotency';
+import { ApiKeysService } from '#access';
+import { Idempotency } from '#resources';
 import { TextProperty } from '#input';
-import { Metrics } from '#observability';
-import { Tag } from '#openapi';
-import { Public, RequireScopes } from '#operations';
+import { Metrics } from '#ops';
+import { Public, RequireScopes, Tag } from '#operations';
 import { Database, type Migration } from '#postgres';
 import { Clock, StartupError } from '#runtime';
 import { Config } from '#settings';

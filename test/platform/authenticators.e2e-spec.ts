@@ -12,10 +12,10 @@ import { APP_GUARD, Reflector } from '@nestjs/core';
 import type { Request } from 'express';
 import { createLocalJWKSet, exportJWK, generateKeyPair, jwtVerify, SignJWT } from 'jose';
 import { interval, map, type Observable } from 'rxjs';
-import { ApiKeysService, Authenticator, type Caller } from '#api-keys';
+import { ApiKeysService, Authenticator, type Caller } from '#access';
 import { PUBLIC_METADATA, RequireScopes } from '#operations';
 import { Clock } from '#runtime';
-import { KEY_TIME_TO_LIVE_MS } from '../../libs/api-keys/src/api-key.verifier.js';
+import { KEY_TIME_TO_LIVE_MS } from '../../libs/access/src/api-key.verifier.js';
 import { createTestApp, type TestApp, writeUsage } from '../support/app.js';
 import type { HttpAnswer } from '../support/http-client.js';
 

@@ -1,9 +1,8 @@
 import { Body, Controller, HttpCode, Module, Post, Query } from '@nestjs/common';
 import { ApiBody, ApiOperation } from '@nestjs/swagger';
-import { ApiKeysService } from '#api-keys';
-import { Idempotency, type IdempotencyKey, Idempotent } from '#idempotency';
+import { ApiKeysService } from '#access';
+import { CursorParameter, DEFAULT_PAGE_SIZE, Idempotency, type IdempotencyKey, Idempotent, Keyset, LimitParameter, type Page, Paged } from '#resources';
 import { Int64Property, TextProperty } from '#input';
-import { CursorParameter, DEFAULT_PAGE_SIZE, Keyset, LimitParameter, type Page, Paged } from '#entities';
 import { Deprecated, RequireScopes, Stability } from '#operations';
 import { createTestApp, type TestApp } from '../support/app.js';
 import { type HttpAnswer, HttpClient } from '../support/http-client.js';

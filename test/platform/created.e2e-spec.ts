@@ -1,8 +1,7 @@
 import { Body, Controller, Module, Param, Post, Version } from '@nestjs/common';
 import { RouterModule } from '@nestjs/core';
 import { type Observable, of } from 'rxjs';
-import { Created } from '#entities';
-import { Idempotency, type IdempotencyKey, Idempotent, type Kept } from '#idempotency';
+import { Created, Idempotency, type IdempotencyKey, Idempotent, type Kept } from '#resources';
 import { Int64Property, OpaqueParameter, TextProperty } from '#input';
 import { RequireScopes } from '#operations';
 import { createTestApp, type TestApp } from '../support/app.js';

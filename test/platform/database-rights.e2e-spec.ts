@@ -1,9 +1,9 @@
 import { readFile } from 'node:fs/promises';
 import { DataSource } from 'typeorm';
-import { ApiKeysService } from '#api-keys';
+import { ApiKeysService } from '#access';
 import { Database, migrate, openDatabase } from '#postgres';
 import { MIGRATIONS, readConfig } from '../support/config.js';
-import { ExpiredKeys } from '../../libs/idempotency/src/idempotency-key.repository.js';
+import { ExpiredKeys } from '../../libs/resources/src/idempotency/idempotency-key.repository.js';
 import { seedPets } from '../../src/pets/pets.seed.js';
 import { createTestApp, type TestApp } from '../support/app.js';
 import { createEmptyTestDatabase, grantServiceRights } from '../support/database.js';

@@ -2,9 +2,9 @@ import { Controller, Get, Module, NotFoundException, Sse } from '@nestjs/common'
 import { type IncomingMessage, request } from 'node:http';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { concat, interval, map, NEVER, Observable, of } from 'rxjs';
-import { ApiKeysService } from '#api-keys';
+import { ApiKeysService } from '#access';
 import { Public, RequireScopes } from '#operations';
-import { MAX_STREAMS_PER_KEY } from '../../libs/api-keys/src/event-streams.js';
+import { MAX_STREAMS_PER_KEY } from '../../libs/access/src/event-streams.js';
 import { createTestApp, type TestApp } from '../support/app.js';
 import { until } from '../support/until.js';
 

@@ -13,7 +13,7 @@ import {
   Min,
   ValidateNested,
 } from 'class-validator';
-import { ApiKeysService } from '#api-keys';
+import { ApiKeysService } from '#access';
 import { BooleanProperty, Int64Property, IntegerProperty, TextProperty } from '#input';
 import { Public, RequireScopes } from '#operations';
 import { createTestApp, type TestApp } from '../support/app.js';

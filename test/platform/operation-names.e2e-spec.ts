@@ -1,6 +1,6 @@
 import { All, Controller, Get, Module, Post, Version, VERSION_NEUTRAL } from '@nestjs/common';
-import { type IdempotencyKey, Idempotent } from '#idempotency';
-import { Metrics } from '#observability';
+import { type IdempotencyKey, Idempotent } from '#resources';
+import { Metrics } from '#ops';
 import { Deprecated, Public, RequireScopes } from '#operations';
 import { createTestApp, type TestApp, writeUsage } from '../support/app.js';
 

@@ -5,7 +5,7 @@ import { type OnGatewayConnection, SubscribeMessage, WebSocketGateway } from '@n
 import { once } from 'node:events';
 import type { IncomingMessage } from 'node:http';
 import { WebSocket } from 'ws';
-import { ApiKeysService } from '#api-keys';
+import { ApiKeysService } from '#access';
 import { Public, RequireScopes } from '#operations';
 import { createTestApp } from '../support/app.js';
 

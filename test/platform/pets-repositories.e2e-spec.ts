@@ -1,9 +1,8 @@
 import { getRepositoryToken, TypeOrmModule } from '@nestjs/typeorm';
 import fc from 'fast-check';
 import { AfterLoad, Entity, type Repository } from 'typeorm';
-import { Idempotency, IdempotencyKey } from '#idempotency';
+import { Idempotency, IdempotencyKey, Keyset } from '#resources';
 import { INT64_MAX, INT64_MIN } from '#json';
-import { Keyset } from '#entities';
 import { Database } from '#postgres';
 import type { Pet } from '../../src/pets/pet.dto.js';
 import { PET_STATUSES, PetEntity } from '../../src/pets/pet.entity.js';

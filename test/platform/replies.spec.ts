@@ -3,7 +3,7 @@ import { Test } from '@nestjs/testing';
 import type { Response } from 'express';
 import type { Server } from 'node:http';
 import { type AddressInfo, connect } from 'node:net';
-import { ErrorFilter, PlatformExpressAdapter } from '#http';
+import { ErrorFilter, PlatformExpressAdapter } from '#edge';
 import { readConfig } from '../support/config.js';
 
 @Controller()

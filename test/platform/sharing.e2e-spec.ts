@@ -1,7 +1,7 @@
 import type { INestApplication, NestInterceptor } from '@nestjs/common';
 import fc from 'fast-check';
 import { tap } from 'rxjs';
-import type { LoggableError } from '../../libs/observability/src/loggable.js';
+import type { LoggableError } from '../../libs/ops/src/loggable.js';
 import { createTestApp, type TestApp } from '../support/app.js';
 import { engine } from '../support/database.js';
 import { HttpClient } from '../support/http-client.js';

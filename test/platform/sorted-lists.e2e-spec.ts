@@ -1,10 +1,10 @@
 import { getRepositoryToken, TypeOrmModule } from '@nestjs/typeorm';
 import pg from 'pg';
 import { AfterLoad, Column, DataSource, Entity, Index, PrimaryGeneratedColumn, type Repository } from 'typeorm';
-import { Keyset, type OrderBy, type Page, SharedRepository } from '#entities';
+import { Keyset, type OrderBy, type Page, SharedRepository } from '#resources';
 import { INVALID_CURSOR } from '#errors';
 import { Database } from '#postgres';
-import { EntityStatements } from '../../libs/entities/src/entity-statements.js';
+import { EntityStatements } from '../../libs/resources/src/entity-statements.js';
 import { createTestApp, type TestApp } from '../support/app.js';
 import { createTestDatabase, type TestDatabase } from '../support/database.js';
 import { setDefaults } from '../support/hostile-settings.js';

@@ -1,6 +1,6 @@
 import { DataSource, type QueryRunner } from 'typeorm';
 import { PET_STATUSES } from '../../src/pets/pet.entity.js';
-import { IDEMPOTENCY_STATEMENTS } from '../../libs/idempotency/src/idempotency-key.repository.js';
+import { IDEMPOTENCY_STATEMENTS } from '../../libs/resources/src/idempotency/idempotency-key.repository.js';
 import { createTestApp, type TestApp } from '../support/app.js';
 import {
   administerTestDatabase,

@@ -1,5 +1,5 @@
 import { Body, Controller, Module, Post } from '@nestjs/common';
-import { Idempotency, type IdempotencyKey, Idempotent, type Kept } from '#idempotency';
+import { Idempotency, type IdempotencyKey, Idempotent, type Kept } from '#resources';
 import { TextProperty } from '#input';
 import { RequireScopes } from '#operations';
 import { createTestApp, type TestApp } from '../support/app.js';

@@ -13,8 +13,7 @@ import {
   Repository,
   VersionColumn,
 } from 'typeorm';
-import { SharedRepository } from '#entities';
-import { Idempotency, IdempotencyKey } from '#idempotency';
+import { Idempotency, IdempotencyKey, SharedRepository } from '#resources';
 import { Database } from '#postgres';
 import { createTestApp, type TestApp } from '../support/app.js';
 

@@ -1,4 +1,4 @@
-import { ApiKeysService } from '#api-keys';
+import { ApiKeysService } from '#access';
 import { writeJson } from '#json';
 import { CreateVisit1795300000000 } from '../example/visits/1795300000000-create-visit.js';
 import { toVisit } from '../example/visits/visit.dto.js';

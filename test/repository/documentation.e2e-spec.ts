@@ -5,8 +5,8 @@ import { createRequire } from 'node:module';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { promisify } from 'node:util';
-import type { CommandContext } from '../../libs/service/src/definition.js';
-import { createProgram } from '../../libs/service/src/commands/program.js';
+import type { CommandContext } from '../../libs/definition/src/definition.js';
+import { createProgram } from '../../libs/commands/src/program.js';
 import { PET_STORE } from '../../src/app.description.js';
 import { createTestApp, type TestApp } from '../support/app.js';
 

@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { connect } from 'node:net';
-import { createApiKey } from '../../libs/api-keys/src/api-key-format.js';
+import { createApiKey } from '../../libs/access/src/api-key-format.js';
 import '../../src/app.description.js';
 import type { LoadRequest, Outcome } from '../support/load.js';
 

@@ -1,5 +1,5 @@
 import { type DynamicModule, Module, type Type } from '@nestjs/common';
-import { REQUEST_STEPS, type RequestStep } from '#api-keys';
+import { REQUEST_STEPS, type RequestStep } from '#access';
 import { PlatformModule, type ServiceDefinition } from '#service';
 import { importsOf } from '../../libs/service/src/module-imports.internals.js';
 import { definitionOf } from '../../libs/service/src/service.module.js';

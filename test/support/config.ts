@@ -1,5 +1,5 @@
 import { configReader } from '#service';
-import { migrationsOf } from '../../libs/service/src/definition.js';
+import { migrationsOf } from '../../libs/definition/src/definition.js';
 import { PET_STORE } from '../../src/app.description.js';
 
 /** All migrations of the service. */

@@ -1,4 +1,4 @@
-import { ApiKeysService } from '#api-keys';
+import { ApiKeysService } from '#access';
 import { judge, type Verdict } from '../../contract/judge.js';
 import { PARTS } from '../../contract/parts.js';
 import { PETS } from '../../contract/pets.js';

@@ -1,7 +1,7 @@
 import type { INestApplication } from '@nestjs/common';
 import { DataSource } from 'typeorm';
 import { PetEntity } from '../../src/pets/pet.entity.js';
-import { EntityStatements } from '../../libs/entities/src/entity-statements.js';
+import { EntityStatements } from '../../libs/resources/src/entity-statements.js';
 
 /** The statements of an application on its pets. */
 export function petStatements(nest: INestApplication) {

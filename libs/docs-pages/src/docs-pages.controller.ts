@@ -9,8 +9,7 @@ import { promisify } from 'node:util';
 import { brotliCompress, constants, gzip } from 'node:zlib';
 import { ApiError, ROUTE_NOT_FOUND } from '#errors';
 import { entityTag } from '#json';
-import { OpenApiDocument } from '#openapi';
-import { Public } from '#operations';
+import { OpenApiDocument, Public } from '#operations';
 import { Application, Config } from '#settings';
 import { deprecationsPage, type Guide, guidePage, swaggerUiPage } from './page-templates.js';
 

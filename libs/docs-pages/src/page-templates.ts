@@ -1,4 +1,4 @@
-import type { DeprecatedOperation } from '#openapi';
+import type { DeprecatedOperation } from '#operations';
 
 // All addresses in the pages are relative, so that the pages also work behind a proxy that adds a path prefix.
 

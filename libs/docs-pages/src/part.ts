@@ -1,4 +1,4 @@
-import type { Part } from '#service';
+import type { Part } from '#definition';
 
 /** The document and the guide in a browser. */
 export const docsPages = {

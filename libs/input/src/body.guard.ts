@@ -1,7 +1,7 @@
 import { type CanActivate, type ExecutionContext, Inject, Injectable, SetMetadata, type Type } from '@nestjs/common';
 import { HttpAdapterHost } from '@nestjs/core';
 import type { Request } from 'express';
-import type { BodyPlan, PlatformExpressAdapter } from '#http';
+import type { BodyPlan, PlatformExpressAdapter } from '#edge';
 import { faultyInput, unstorableIn, VALIDATION_FAILED } from '#errors';
 import { JSON_LIMITS, type JsonLimits } from '#json';
 import { Config, integer, type SettingsOf } from '#settings';

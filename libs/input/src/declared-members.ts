@@ -1,6 +1,8 @@
 import { PartialType } from '@nestjs/swagger';
 import { ValidateBy } from 'class-validator';
-import { declareJson, documentedMembers, findMembersBy, onRule, rulesOf } from '#json';
+import { declareJson, findMembersBy } from '#json';
+import { documentedMembers } from './documented-members.internals.js';
+import { onRule, rulesOf } from './class-rules.internals.js';
 import { misfit } from '#runtime';
 
 /** The name of the rule of class-validator at a member of a class that declares its members. */

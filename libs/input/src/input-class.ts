@@ -3,7 +3,7 @@ import { ApiProperty, type ApiPropertyOptions } from '@nestjs/swagger';
 import { Transform, type TransformFnParams } from 'class-transformer';
 import { ValidateBy } from 'class-validator';
 import type { Fault } from '#errors';
-import { rulesOf } from '#json';
+import { rulesOf } from './class-rules.internals.js';
 import { classesOf, hasTransformersBeside, sentNameOf } from './class-transformers.internals.js';
 import { DECLARED } from './declared-members.js';
 

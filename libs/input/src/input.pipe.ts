@@ -25,7 +25,7 @@ import {
   VALIDATION_FAILED,
 } from '#errors';
 import { StartupError } from '#runtime';
-import { DirectInterceptor } from '#nest-speed';
+import { DirectInterceptor } from '#operations';
 import { nearestName } from '#settings';
 import { ApplicationConfig, globalPipesOf } from './global-pipes.internals.js';
 import { faultsOf, RefusedInput } from './faults.js';

@@ -1,6 +1,7 @@
 import type { Command } from 'commander';
 import { printable, StartupError } from '#runtime';
-import { type CommandContext, integerArgument, resultText, table, timeCell } from '#service';
+import { type CommandContext } from '#definition';
+import { integerArgument, resultText, table, timeCell } from '#commands';
 import type { UsageSummary } from './key-usage.js';
 
 const MAX_DAYS = 400;

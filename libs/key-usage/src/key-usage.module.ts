@@ -1,6 +1,6 @@
 import { Injectable, Logger, Module } from '@nestjs/common';
 import { Counter } from 'prom-client';
-import { Metrics, registerMetric } from '#observability';
+import { Metrics, registerMetric } from '#ops';
 import { BackgroundRemoval, Clock } from '#runtime';
 import { DAY_MS, isoDay, KeyUsage } from './key-usage.js';
 

@@ -1,6 +1,6 @@
 import { Injectable, Logger, type OnApplicationBootstrap, type OnApplicationShutdown } from '@nestjs/common';
 import type { Request } from 'express';
-import type { RequestStep, StoredApiKey } from '#api-keys';
+import type { RequestStep, StoredApiKey } from '#access';
 import type { Operation } from '#operations';
 import { Database, epochOf, isOutcomeUnknown, type Statement, timeOf } from '#postgres';
 import { Clock } from '#runtime';

@@ -1,4 +1,4 @@
-import type { Part } from '#service';
+import type { Part } from '#definition';
 import { addDeprecationCommand } from './deprecations.command.js';
 
 /** Who called what, and when; with the command `deprecations report`. */

@@ -1,6 +1,6 @@
 import { DataSource } from 'typeorm';
-import { ApiKeysService } from '#api-keys';
-import { Metrics } from '#observability';
+import { ApiKeysService } from '#access';
+import { Metrics } from '#ops';
 import { KEY_USAGE_STATEMENTS, KeyUsage } from '../src/key-usage.js';
 import { Database } from '#postgres';
 import { asUnavailable } from '../../postgres/src/connections/connection-errors.js';

@@ -1,6 +1,6 @@
 import { type ExecutionContext, Injectable, SetMetadata, UseInterceptors } from '@nestjs/common';
 import type { Response } from 'express';
-import { DirectInterceptor } from '#nest-speed';
+import { DirectInterceptor } from './direct-interceptor.js';
 import { type Deprecation, DEPRECATION_METADATA, STABILITY_METADATA, type StabilityLevel } from './deprecation.js';
 import { OperationRegistry } from './operation-registry.js';
 

@@ -1,4 +1,4 @@
-import type { Part } from '#service';
+import type { Part } from '#definition';
 import type { RATE_LIMIT_SETTINGS } from './rate-limiter.js';
 
 /** Each client has a quota of requests per minute. */

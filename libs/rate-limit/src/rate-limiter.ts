@@ -1,9 +1,9 @@
 import { Inject, Injectable, Module, type OnApplicationShutdown, type OnModuleInit } from '@nestjs/common';
 import type { Request, Response } from 'express';
 import { Gauge } from 'prom-client';
-import type { RequestStep, StoredApiKey } from '#api-keys';
+import type { RequestStep, StoredApiKey } from '#access';
 import { ApiError, RATE_LIMITED } from '#errors';
-import { Metrics, registerMetric } from '#observability';
+import { Metrics, registerMetric } from '#ops';
 import type { Operation } from '#operations';
 import type { PostgresConfig } from '#postgres';
 import { Config, integer, optional, type SettingsOf, withEscapes } from '#settings';

@@ -1,4 +1,4 @@
-import { ApiKeysService } from '#api-keys';
+import { ApiKeysService } from '#access';
 import { createTestApp, type TestApp } from '../../../test/support/app.js';
 import { call, countAllowed } from '../../../test/support/calls.js';
 

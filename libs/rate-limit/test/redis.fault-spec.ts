@@ -7,7 +7,7 @@ import { type AddressInfo, createServer, type Server } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { ApiKeysService } from '#api-keys';
+import { ApiKeysService } from '#access';
 import { RateLimiter } from '../src/rate-limiter.js';
 import { createTestApp, type TestApp } from '../../../test/support/app.js';
 import { createTestDatabase, type TestDatabase } from '../../../test/support/database.js';

@@ -1,7 +1,7 @@
-import { ApiKeyRequestError } from '#api-keys';
+import { ApiKeyRequestError } from '#access';
 import { databaseFault } from '#postgres';
 import { printable, printableLines, StartupError } from '#runtime';
-import { sentence } from './commands/terminal.js';
+import { sentence } from '#commands';
 
 /** The text of an error that ends a start or a command: one line if the operator can fix it, else the stack. */
 export function failureText(error: unknown, product: string): string {

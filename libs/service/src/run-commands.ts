@@ -1,6 +1,6 @@
 import type { Type } from '@nestjs/common';
-import { runProgram } from './commands/program.js';
-import type { ServiceDefinition } from './definition.js';
+import { runProgram } from '#commands';
+import type { ServiceDefinition } from '#definition';
 
 /**
  * Runs the command line with the settings of the environment and `.env`, prints a failure, and sets the exit code.

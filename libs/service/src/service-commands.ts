@@ -4,15 +4,19 @@ import { createServer, type IncomingMessage, type ServerResponse } from 'node:ht
 import { setImmediate, setTimeout as sleep } from 'node:timers/promises';
 import { DataSource } from 'typeorm';
 import { StartupError } from '#runtime';
-import { OpenApiDocument } from '#openapi';
-import { OperationRegistry } from '#operations';
+import { OpenApiDocument, OperationRegistry } from '#operations';
 import type { ServiceDataSource } from '#postgres';
 import { Config } from '#settings';
-import type { CoreConfig } from './core-settings.js';
-import type { CommandContext, ServiceDefinition } from './definition.js';
+import type { CommandContext, CoreConfig, ServiceDefinition } from '#definition';
 import { failureText } from './failure-text.js';
-import { createProgram, runCommand } from './commands/program.js';
-import { END_FIELD, MAX_HEADER_BYTES, type ServiceCommand, type ServiceEnd } from './commands/service-client.js';
+import {
+  createProgram,
+  END_FIELD,
+  MAX_HEADER_BYTES,
+  runCommand,
+  type ServiceCommand,
+  type ServiceEnd,
+} from '#commands';
 import { allScopes } from './without-service.js';
 
 /** Longest time in ms until the request has arrived, and for its last output to be read. */

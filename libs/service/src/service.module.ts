@@ -1,22 +1,17 @@
 import { type DynamicModule, Global, Module, type Type } from '@nestjs/common';
 import { APP_FILTER, APP_GUARD, APP_PIPE, DiscoveryModule } from '@nestjs/core';
-import { ApiKeyGuard, AuthModule, EventStreams, REQUEST_STEPS, type RequestStep } from '#api-keys';
-import { ConstraintErrors, UnsharedEntities } from '#entities';
+import { ApiKeyGuard, AuthModule, EventStreams, REQUEST_STEPS, type RequestStep } from '#access';
+import { ConstraintErrors, IdempotencyModule, UnsharedEntities } from '#resources';
 import { DeclaredErrors } from '#errors';
-import { ErrorFilter } from '#http';
-import { IdempotencyModule } from '#idempotency';
-import { BodyGuard, checkDeclaredJson, InputPipe } from '#input';
-import { checkClassRules, checkDocumentedMembers } from '#json';
-import { ObservabilityModule } from '#observability';
-import { OpenApiModule } from '#openapi';
-import { checkTransports, OperationRegistry } from '#operations';
+import { ErrorFilter } from '#edge';
+import { BodyGuard, checkClassRules, checkDeclaredJson, checkDocumentedMembers, InputPipe } from '#input';
+import { ObservabilityModule } from '#ops';
+import { checkTransports, OpenApiModule, OperationRegistry } from '#operations';
 import { DatabaseModule, MIGRATIONS } from '#postgres';
 import { Clock, StartupError } from '#runtime';
 import { Config } from '#settings';
-import type { CoreConfig } from './core-settings.js';
-import { type LoadedPart, migrationsOf, type ServiceDefinition } from './definition.js';
+import { type CoreConfig, type LoadedPart, migrationsOf, PlatformModule, type ServiceDefinition } from '#definition';
 import { importsOf } from './module-imports.internals.js';
-import { PlatformModule } from './platform.module.js';
 
 /**
  * The definition of an application.

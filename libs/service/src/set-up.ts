@@ -2,15 +2,13 @@ import { type INestApplication, Logger as Log, type NestApplicationOptions } fro
 import { DiscoveryService } from '@nestjs/core';
 import type { Express } from 'express';
 import type { Logger } from 'pino';
-import { securitySchemesOf } from '#api-keys';
-import { parseForm } from '#http';
-import { callHandlersDirectly } from '#nest-speed';
-import { LOGGER, NestLogger } from '#observability';
-import { OpenApiDocument } from '#openapi';
-import { refuseUnprotectedHandlers } from '#operations';
+import { securitySchemesOf } from '#access';
+import { callHandlersDirectly, parseForm } from '#edge';
+import { LOGGER, NestLogger } from '#ops';
+import { OpenApiDocument, refuseUnprotectedHandlers } from '#operations';
 import { isTested, untestedDependencies } from '#runtime';
 import { Config, URI_VERSIONS } from '#settings';
-import type { CoreConfig } from './core-settings.js';
+import type { CoreConfig } from '#definition';
 
 /** Options for creating the Nest application, in `startService` and in every test. */
 export const APPLICATION_OPTIONS: NestApplicationOptions = {

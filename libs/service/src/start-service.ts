@@ -4,18 +4,16 @@ import { once } from 'node:events';
 import type { Server } from 'node:http';
 import { type AddressInfo, createServer } from 'node:net';
 import { DataSource } from 'typeorm';
-import { ApiKeysService } from '#api-keys';
-import { PlatformExpressAdapter } from '#http';
+import { ApiKeysService } from '#access';
+import { PlatformExpressAdapter } from '#edge';
 import type { ServiceDataSource } from '#postgres';
 import { onStopSignal, StartupError } from '#runtime';
 import { BASE_PATH, goneSettings } from '#settings';
 import { failureText } from './failure-text.js';
 import { ServiceCommands } from './service-commands.js';
-import type { CoreConfig } from './core-settings.js';
-import type { ServiceDefinition } from './definition.js';
+import { type CoreConfig, loadEnvironmentFile, readConfig, type ServiceDefinition } from '#definition';
 import { definitionOf, serviceOf } from './service.module.js';
 import { APPLICATION_OPTIONS, setUpApplication } from './set-up.js';
-import { loadEnvironmentFile, readConfig } from './settings.js';
 
 /** Time in ms that modules have to close after the last connection, which includes running statements. */
 const CLOSE_TIMEOUT_MS = 3_000;

@@ -1,6 +1,6 @@
 import type { Type } from '@nestjs/common';
 import type { NestApplication } from '@nestjs/core';
-import type { CoreConfig } from './core-settings.js';
+import type { CoreConfig } from '#definition';
 import type { ServiceOptions } from './start-service.js';
 
 /**

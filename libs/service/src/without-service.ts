@@ -1,11 +1,10 @@
 import type { INestApplication, Type } from '@nestjs/common';
 import { DiscoveryService, ModulesContainer, NestFactory } from '@nestjs/core';
-import { securitySchemesOf } from '#api-keys';
-import { PlatformExpressAdapter } from '#http';
-import { OpenApiDocument } from '#openapi';
-import { OperationRegistry } from '#operations';
+import { securitySchemesOf } from '#access';
+import { PlatformExpressAdapter } from '#edge';
+import { OpenApiDocument, OperationRegistry } from '#operations';
 import { type Application, URI_VERSIONS } from '#settings';
-import type { CoreConfig } from './core-settings.js';
+import type { CoreConfig } from '#definition';
 import { definitionOf, serviceOf } from './service.module.js';
 
 /** Makes the OpenAPI document of the application. It needs no database. */

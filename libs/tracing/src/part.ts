@@ -1,5 +1,5 @@
 import { StartupError } from '#runtime';
-import type { Part } from '#service';
+import type { Part } from '#definition';
 import { optional } from '#settings';
 
 /** Optional peer dependencies in package.json: a service that does not trace does without. */

@@ -5,7 +5,7 @@ import { NodeSDK, resources } from '@opentelemetry/sdk-node';
 import type { Request, Response } from 'express';
 import { createRequire, syncBuiltinESMExports } from 'node:module';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { isAborted } from '#http';
+import { isAborted } from '#edge';
 import { setActiveTrace } from '#runtime';
 
 /** Time in ms that the last spans have to reach the collector; part of the time that modules have to close. */

@@ -1,4 +1,4 @@
-import type { Part } from '#service';
+import type { Part } from '#definition';
 import { addTransferCommands } from './transfer.commands.js';
 
 /** The whole database as one file of SQL: the commands `export` and `import`. */

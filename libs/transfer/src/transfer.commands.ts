@@ -2,7 +2,8 @@ import type { Command } from 'commander';
 import { createReadStream, rmSync } from 'node:fs';
 import { open, rm } from 'node:fs/promises';
 import { STOP_SIGNALS, StartupError } from '#runtime';
-import { type CommandContext, runInService, showProgress } from '#service';
+import { type CommandContext } from '#definition';
+import { runInService, showProgress } from '#commands';
 
 /** The path that means standard output, or standard input. */
 const STANDARD_STREAM = '-';

@@ -13,7 +13,7 @@
  * Ends with its standard input. On SIGTERM it writes one more line and ends with exit code 0.
  */
 import { createInterface } from 'node:readline';
-import { createLogger, droppedLogLines } from '../../../dist/libs/observability/src/logger.js';
+import { createLogger, droppedLogLines } from '../../../dist/libs/ops/src/logger.js';
 
 const log = createLogger({ logLevel: 'info' });
 let number = 0;

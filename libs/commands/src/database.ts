@@ -1,0 +1,68 @@
+import type { Command } from 'commander';
+import type { StartupError } from '#runtime';
+import type { MigrationStatus } from '#postgres';
+import type { CommandContext } from '#definition';
+import { resultText, sentence, table } from './terminal.js';
+
+/** Adds `migrate`, `migrate:status` and `migrate:revert`. */
+export function addDatabaseCommands(program: Command, context: CommandContext): void {
+  const tell = (line: string): void => context.tell(`${line}\n`);
+  program
+    .command('migrate')
+    .description('apply the pending migrations')
+    .option('--dry-run', 'apply nothing: print what is pending, and whether it is declared backward compatible')
+    .action(async ({ dryRun }: { dryRun?: boolean }) => {
+      const { foreignSchema, migrate } = await import('#postgres');
+      if (dryRun) {
+        report(context, foreignSchema(await printStatus(context, ({ appliedAt }) => appliedAt === undefined)));
+        return;
+      }
+      const applied = await context.withDatabase('any', (dataSource) => migrate(dataSource, tell));
+      context.print(applied.length === 0 ? 'The schema is current.\n' : `Applied migrations: ${applied.length}.\n`);
+    });
+  program
+    .command('migrate:status')
+    .description('show which migrations are applied; exit code 1 unless this version can run on the schema')
+    .option('--json', 'print JSON')
+    .action(async ({ json }: { json?: boolean }) => {
+      const { schemaFault } = await import('#postgres');
+      report(context, schemaFault(await printStatus(context, () => true, json), context.application.product));
+    });
+  program
+    .command('migrate:revert')
+    .description('revert the last applied migration; this may delete data')
+    .action(async () => {
+      const { revertLastMigration } = await import('#postgres');
+      const reverted = await context.withDatabase('any', (dataSource) => revertLastMigration(dataSource, tell));
+      context.print(reverted === undefined ? 'No migration is applied.\n' : `Reverted ${reverted}.\n`);
+    });
+}
+
+/** Prints why this version cannot run on the schema, and sets the exit code to 1. */
+function report(context: CommandContext, fault: StartupError | undefined): void {
+  if (fault === undefined) return;
+  context.tell(`${context.application.product.name}: ${sentence(fault.message)}\n`);
+  context.exitCode = 1;
+}
+
+/** Prints some of the migrations, and returns all. */
+async function printStatus(
+  context: CommandContext,
+  isShown: (migration: MigrationStatus) => boolean,
+  json?: boolean,
+): Promise<MigrationStatus[]> {
+  const { foreignSchema, migrationStatus } = await import('#postgres');
+  const status = await context.withDatabase('any', migrationStatus);
+  const rows = status
+    .filter(isShown)
+    .map((migration) => [stateText(migration), migration.appliedAt?.toISOString() ?? '-', migration.name]);
+  const none = foreignSchema(status) ? 'No migration of this version is pending.' : 'The schema is current.';
+  const text = rows.length === 0 ? none : table(['STATE', 'APPLIED', 'MIGRATION'], rows);
+  context.print(resultText(json, status, text));
+  return status;
+}
+
+function stateText({ appliedAt, isKnown, backwardCompatible }: MigrationStatus): string {
+  if (isKnown && appliedAt) return 'applied';
+  return `${isKnown ? 'pending' : 'newer'}, ${backwardCompatible ? 'compatible' : 'incompatible'}`;
+}

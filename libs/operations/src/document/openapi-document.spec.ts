@@ -1,0 +1,210 @@
+import { Controller, Get, Post, Sse, type Type, Version, VERSION_NEUTRAL, VersioningType } from '@nestjs/common';
+import { DiscoveryModule } from '@nestjs/core';
+import { ApiCreatedResponse, ApiOperation, type OpenAPIObject } from '@nestjs/swagger';
+import { Test } from '@nestjs/testing';
+import { defineError, FailsWith } from '#errors';
+import { IdempotencyKey, Idempotent } from '#resources';
+import { OperationRegistry } from '../operation-registry.js';
+import { Public, RequireScopes } from '../access.decorators.js';
+import { Clock } from '#runtime';
+import { Application, Config } from '#settings';
+import { OpenApiDocument, Tag } from './openapi-document.js';
+import { responseHeaders } from './response-headers.js';
+
+const APPLICATION: Application = {
+  product: { name: 'toys', command: 'toys', apiKeyPrefix: 'toys_' },
+  info: { title: 'Toy Shop', version: '2.3.4', description: 'Toys.' },
+  tags: [{ name: 'Later', description: 'Nothing yet.' }],
+  headerExamples: { Location: 'https://toys.example/v1/toys/1' },
+  release: '1.0.0',
+  readGuide: () => '',
+  defaultScopes: ['toys:read'],
+  migrations: [],
+  typeorm: {},
+};
+const PROVIDERS = [
+  OpenApiDocument,
+  OperationRegistry,
+  Clock,
+  { provide: Config, useValue: { product: APPLICATION.product } },
+];
+
+function describeControllers(...controllers: Type[]): Promise<OpenAPIObject> {
+  return describeApplication(APPLICATION, ...controllers);
+}
+
+async function describeApplication(application: Application, ...controllers: Type[]): Promise<OpenAPIObject> {
+  const providers = [...PROVIDERS, { provide: Application, useValue: application }];
+  const app = (
+    await Test.createTestingModule({ imports: [DiscoveryModule], controllers, providers }).compile()
+  ).createNestApplication();
+  app.enableVersioning({ type: VersioningType.URI, defaultVersion: '1' });
+  const document = app.get(OpenApiDocument);
+  document.describe(app);
+  return JSON.parse(document.json) as OpenAPIObject;
+}
+
+@Controller('toys')
+@RequireScopes()
+class ToysController {
+  @Get()
+  list(): void {}
+}
+
+describe('OpenApiDocument', () => {
+  test('has the title, version, tags, scopes and examples that the application gives it', async () => {
+    @Tag('Games', 'Games to play.')
+    @Controller('games')
+    @RequireScopes()
+    class GamesController {
+      @Post()
+      @ApiCreatedResponse({ headers: responseHeaders('Location') })
+      createGame(): void {}
+    }
+    const document = await describeControllers(ToysController, GamesController);
+    expect(document.info).toEqual(APPLICATION.info);
+    expect(document.tags).toEqual([{ name: 'Games', description: 'Games to play.' }, ...APPLICATION.tags]);
+    expect(document.paths['/games']?.post?.tags).toEqual(['Games']);
+    expect(document.components).toMatchObject({
+      headers: { Location: { example: 'https://toys.example/v1/toys/1' } },
+      securitySchemes: { bearerAuth: { description: expect.stringContaining('such as `toys:read`;') as string } },
+    });
+  });
+
+  test('says what the parts add to operations that need an API key, and nothing of parts that are not there', async () => {
+    @Controller('news')
+    class NewsController {
+      @Sse()
+      @RequireScopes()
+      follow(): void {}
+
+      @Get('public')
+      @Public()
+      read(): void {}
+    }
+    const info = { ...APPLICATION.info, description: 'Toys.\n\n{parts}\n- **Last**: point.' };
+    const document = {
+      point: '**Quota**: some.',
+      headers: { Quota: { schema: { type: 'string' } } },
+      errors: ['rate_limited'],
+    };
+    const controllers = [ToysController, NewsController];
+    const [all, none] = [
+      await describeApplication({ ...APPLICATION, info, parts: [{ document }, {}] }, ...controllers),
+      await describeApplication({ ...APPLICATION, info, parts: [{}] }, ToysController),
+    ];
+    expect(all.info.description).toBe('Toys.\n\n- **Quota**: some.\n- **Last**: point.');
+    expect(all.paths['/toys']?.get?.responses).toMatchObject({
+      200: { headers: responseHeaders('Quota') },
+      429: { $ref: '#/components/responses/TooManyRequests' },
+    });
+    const { Unauthorized, TooManyRequests, InternalError } = all.components?.responses as Record<string, unknown>;
+    const { headers } = TooManyRequests as { headers: object };
+    expect(Object.keys(headers)).toEqual(['X-Request-Id', 'Cache-Control', 'Retry-After', 'Quota']);
+    expect(JSON.stringify(InternalError)).toContain('Quota');
+    expect(JSON.stringify([Unauthorized, all.paths['/news/public']])).not.toMatch(/Quota|TooMany/);
+    expect(none.info.description).toBe('Toys.\n\n- **Last**: point.');
+    expect(JSON.stringify(none)).not.toMatch(/Quota|TooManyRequests|rate_limited/);
+    const streams = await describeControllers(NewsController);
+    expect(streams.paths['/news']?.get?.responses).toHaveProperty('429');
+  });
+
+  test('refuses an operationId that another handler has, naming both', async () => {
+    @Controller('games')
+    @RequireScopes()
+    class GamesController {
+      @Get()
+      @ApiOperation({ operationId: 'list' })
+      listGames(): void {}
+    }
+    await expect(describeControllers(ToysController, GamesController)).rejects.toThrow(
+      "ToysController.list and GamesController.listGames would both be the operation 'list'",
+    );
+  });
+
+  test('refuses two controllers with the same name and handler', async () => {
+    const Another = (() => {
+      @Controller('more-toys')
+      @RequireScopes()
+      class ToysController {
+        @Get()
+        list(): void {}
+      }
+      return ToysController;
+    })();
+    await expect(describeControllers(ToysController, Another)).rejects.toThrow(
+      'There are two handlers ToysController.list.',
+    );
+  });
+
+  test('has an operation for each version of a handler, outside the base URL', async () => {
+    @Controller({ path: 'games', version: ['1', '2'] })
+    @RequireScopes()
+    class GamesController {
+      @Get()
+      find(): void {}
+
+      @Get('new')
+      @Version('3')
+      findNew(): void {}
+
+      @Get('neutral')
+      @Version(VERSION_NEUTRAL)
+      findNeutral(): void {}
+    }
+    const { paths } = await describeControllers(GamesController);
+    const servers = [{ url: '/', description: 'This service' }];
+    const found = Object.entries(paths).map(([path, item]) => [path, item.get?.operationId, item.servers]);
+    expect(found).toEqual([
+      ['/games', 'find', undefined],
+      ['/v2/games', 'find_2', servers],
+      ['/v3/games/new', 'findNew', servers],
+    ]);
+  });
+
+  test('refuses a handler that is public and idempotent', async () => {
+    @Controller('games')
+    class GamesController {
+      @Post()
+      @Public()
+      createGame(@Idempotent() key: IdempotencyKey | undefined): unknown {
+        return key;
+      }
+    }
+    await expect(describeControllers(GamesController)).rejects.toThrow(
+      'GamesController.createGame cannot be @Public() and @Idempotent()',
+    );
+  });
+
+  test('has the error that a handler declares, not a different one of its status', async () => {
+    const closed = defineError('toys_closed', 403, 'Closed.');
+    @Controller('closed')
+    @RequireScopes()
+    class ClosedController {
+      @Post()
+      @FailsWith(closed)
+      buy(): void {}
+    }
+    const { paths } = await describeControllers(ClosedController);
+    expect(paths['/closed']?.post?.responses['403']).toMatchObject({ description: '`toys_closed`: Closed.' });
+  });
+
+  test('has the errors of all decorators of a handler', async () => {
+    const [broken, lost] = [defineError('toys_broken', 409, 'Broken.'), defineError('toys_lost', 410, 'Lost.')];
+    @Controller('several')
+    @RequireScopes()
+    class SeveralController {
+      @Post()
+      @FailsWith(broken)
+      @FailsWith(lost)
+      buy(): void {}
+
+      @Get()
+      look(): void {}
+    }
+    const { paths } = await describeControllers(SeveralController);
+    const of = (method: 'get' | 'post'): string[] => Object.keys(paths['/several']?.[method]?.responses ?? {});
+    expect(of('post')).toEqual(expect.arrayContaining(['409', '410']));
+    expect(of('get')).not.toContain('409');
+  });
+});

@@ -1,0 +1,196 @@
+import {
+  applyDecorators,
+  type ExecutionContext,
+  HttpCode,
+  Injectable,
+  SetMetadata,
+  type Type,
+  UseInterceptors,
+} from '@nestjs/common';
+import { ApiCreatedResponse, ApiExtraModels, ApiOkResponse, ApiSchema, getSchemaPath } from '@nestjs/swagger';
+import type { Request, Response } from 'express';
+import { unescape } from 'node:querystring';
+import type { Observable } from 'rxjs';
+import { FailsWith, INVALID_CURSOR } from '#errors';
+import { StartupError } from '#runtime';
+import { declaredMembers, type Handler, IntegerParameter, OpaqueParameter, queryClassOf } from '#input';
+import { DirectInterceptor, TO_SENT_METADATA, type ToSent } from '#operations';
+import { Config, rootUrlOf } from '#settings';
+import { CURSOR_PATTERN, DEFAULT_PAGE_SIZE, MAX_CURSOR_LENGTH, MAX_PAGE_SIZE, type Page } from './keyset.js';
+
+/**
+ * The query parameter `limit`: 1 to {@link MAX_PAGE_SIZE}, {@link DEFAULT_PAGE_SIZE} when it is not sent.
+ *
+ * @example `@LimitParameter('Maximum number of visits returned.') limit = DEFAULT_PAGE_SIZE;`
+ */
+export function LimitParameter(description: string): PropertyDecorator {
+  return IntegerParameter({
+    description,
+    required: false,
+    minimum: 1,
+    maximum: MAX_PAGE_SIZE,
+    default: DEFAULT_PAGE_SIZE,
+    example: DEFAULT_PAGE_SIZE,
+  });
+}
+
+/**
+ * The query parameter `cursor`.
+ *
+ * @example `@CursorParameter('Start of the page: copy it from the previous Link.') cursor?: string;`
+ * @param example a cursor that the list accepts together with the examples of its filters, for programs that send all of them
+ */
+export function CursorParameter(description: string, example?: string): PropertyDecorator {
+  const form = { pattern: CURSOR_PATTERN, maxLength: MAX_CURSOR_LENGTH };
+  // Any text that is no cursor gets `invalid_cursor`.
+  return OpaqueParameter({ description, example, required: false, anyText: true, ...form });
+}
+
+const ARRAY_SCHEMA = 'platform:array-schema';
+
+/**
+ * Makes the class a named array schema of at most `maxItems` items, for `@Paged` and `@ApiOkResponse({ type: … })`.
+ *
+ * @example @ArraySchema(Visit, 'A page of visits, by ascending id.', MAX_PAGE_SIZE) export class Visits {}
+ */
+export function ArraySchema(item: Type, description: string, maxItems: number): ClassDecorator {
+  // In a variable: the type of `ApiSchema` lacks members that it accepts, and TypeScript rejects them in a literal.
+  const schema = { description, type: 'array', maxItems, items: { $ref: getSchemaPath(item) } };
+  return applyDecorators(ApiExtraModels(item), ApiSchema(schema), SetMetadata(ARRAY_SCHEMA, true));
+}
+
+/** The header field of the address of the next page, which `libs/operations` describes. */
+const headers = { Link: { $ref: '#/components/headers/NextPage' } };
+
+/**
+ * Sends the items of a `Page` as an array, with a `Link` to the next page (RFC 8288). Documents both, and `invalid_cursor`.
+ *
+ * Interceptors get the page as the handler has returned it, so a cache may keep it, also as JSON, and send items and `Link` again.
+ *
+ * @example `@Get() @Paged(Visit, 'A page of visits.') listVisits(@Query() query: ListVisitsQuery): Promise<Page<Visit>>`
+ * @param type the class of the items, or an `@ArraySchema` of them
+ */
+export function Paged(type: Type, description: string): MethodDecorator {
+  const schema = { type: 'array', maxItems: MAX_PAGE_SIZE, items: { $ref: getSchemaPath(type) } };
+  return (prototype, name, descriptor) => {
+    const { constructor: controller } = prototype as { constructor: Type };
+    const handler = (descriptor as PropertyDescriptor).value as Handler;
+    const toSent = ({ publicBaseUrl }: Config): ToSent => {
+      const addresses = new PageAddresses(rootUrlOf(publicBaseUrl), limitOf(queryClassOf(controller, handler)));
+      return (body, response) => {
+        if (typeof body !== 'object' || body === null || !isPage(body)) return body;
+        const { items, nextCursor } = body;
+        if (nextCursor !== undefined)
+          response.appendHeader('Link', `<${addresses.of(response.req, nextCursor)}>; rel="next"`);
+        return items;
+      };
+    };
+    applyDecorators(
+      ...(Reflect.hasMetadata(ARRAY_SCHEMA, type)
+        ? [ApiOkResponse({ description, type, headers })]
+        : [ApiExtraModels(type), ApiOkResponse({ description, schema, headers })]),
+      FailsWith(INVALID_CURSOR),
+      SetMetadata(TO_SENT_METADATA, toSent),
+    )(prototype, name, descriptor as TypedPropertyDescriptor<unknown>);
+  };
+}
+
+/** The addresses of the next pages of a list. */
+class PageAddresses {
+  /**
+   * @param root the beginning of every address
+   * @param limit the parameter of a request without it
+   */
+  constructor(
+    private readonly root: string,
+    private readonly limit: string,
+  ) {}
+
+  of({ path, originalUrl }: Request, cursor: string): string {
+    let { limit } = this;
+    let filters = '';
+    for (let end = originalUrl.indexOf('?'); end !== -1;) {
+      const start = end + 1;
+      end = originalUrl.indexOf('&', start);
+      const parameter = originalUrl.slice(start, end === -1 ? undefined : end);
+      const name = nameOf(parameter);
+      if (name === 'limit') limit = `${parameter}&`;
+      else if (name !== 'cursor' && name !== '') filters += `${parameter}&`;
+    }
+    return `${this.root}${escapeAddress(`${path}?${limit}${filters}`)}cursor=${cursor}`;
+  }
+}
+
+function limitOf(Query: Type | undefined): string {
+  const { limit } = Query ? (new Query() as { limit?: number }) : {};
+  return limit === undefined ? '' : `limit=${limit}&`;
+}
+
+/** Also of a page that a store has kept as JSON. */
+function isPage(body: object): body is Page<unknown> {
+  const { items, nextCursor = '', ...others } = body as Partial<Page<unknown>>;
+  return Array.isArray(items) && typeof nextCursor === 'string' && Object.keys(others).length === 0;
+}
+
+/** An address without characters that must be escaped. */
+const PLAIN = /^[\w/?=&.-]*$/;
+
+/** Escapes the characters that a URL must not have: they could end a link. Escapes of the client stay as they are. */
+function escapeAddress(address: string): string {
+  return PLAIN.test(address) ? address : encodeURI(address).replaceAll('%25', '%');
+}
+
+function nameOf(parameter: string): string {
+  const end = parameter.indexOf('=');
+  const name = end === -1 ? parameter : parameter.slice(0, end);
+  return name.includes('%') ? unescape(name) : name;
+}
+
+type Identified = Readonly<{ id: bigint | number | string }>;
+type CreatingHandler = (...given: never[]) => Identified | Promise<Identified> | Observable<Identified>;
+type CreatingDecorator = <H extends CreatingHandler>(
+  target: object,
+  name: string,
+  of: TypedPropertyDescriptor<H>,
+) => void;
+
+/**
+ * Sends 201 and what the handler returns, with its address in `Location` (RFC 9110): the path of the request, and the `id`
+ * behind it. Documents both.
+ *
+ * @example `@Post() @Created(Visit, 'The recorded visit.') recordVisit(@Body() visit: NewVisit): Promise<Visit>`
+ * @param type the class of the response
+ * @throws StartupError when the class declares no `id`
+ */
+export function Created(type: Type<Identified>, description: string): CreatingDecorator {
+  if (!declaredMembers(type).includes('id')) {
+    throw new StartupError(`@Created(${type.name}, '${description}') needs a class with a documented id.`);
+  }
+  // `libs/operations` describes the header field.
+  const headers = { Location: { $ref: '#/components/headers/Location' } };
+  const response = ApiCreatedResponse({ description, type, headers });
+  return applyDecorators(HttpCode(201), response, UseInterceptors(CreatedInterceptor));
+}
+
+@Injectable()
+class CreatedInterceptor extends DirectInterceptor {
+  /** The beginning of every address. */
+  private readonly root: string;
+
+  constructor({ publicBaseUrl }: Config) {
+    super();
+    this.root = rootUrlOf(publicBaseUrl);
+  }
+
+  override after(result: unknown, context: ExecutionContext): unknown {
+    const { id } = (result ?? {}) as Partial<Identified>;
+    if (id === undefined) {
+      throw new Error(`${context.getClass().name}.${context.getHandler().name} has @Created, but returned no id.`);
+    }
+    // The path of a request is spelt as that of its route: routing is strict and minds the case.
+    const { path } = context.getArgByIndex<Request>(0);
+    const end = typeof id === 'string' ? encodeURIComponent(id) : id;
+    context.getArgByIndex<Response>(1).setHeader('Location', `${this.root}${escapeAddress(path)}/${end}`);
+    return result;
+  }
+}

@@ -1,0 +1,253 @@
+import { Inject } from '@nestjs/common';
+import { type FindOptionsWhere, In, type ObjectLiteral, type Repository } from 'typeorm';
+import { Idempotency, type IdempotentInserts } from './idempotency/idempotency.js';
+import { type IdempotencyKey } from './idempotency/idempotency-key.js';
+import { int64Of, shared } from '#json';
+import { Batches, type BatchLimits, Database, EXACT_COMMENT } from '#postgres';
+import { EntityStatements, type Given, type Row } from './entity-statements.js';
+import { type Filters, Keyset, MAX_PAGE_SIZE, type OrderBy, type Page, type PageQuery } from './keyset.js';
+import { reasonsNotToShare } from './unshared.js';
+
+/** Values of an entity's properties. An int64 may be a bigint. */
+export type ValuesOf<Entity> = {
+  readonly [Name in keyof Entity]?: Entity[Name] | (string extends Entity[Name] ? bigint : never) | undefined;
+};
+
+/** Values that columns of the entity have. Not null, which equals nothing in SQL. */
+export type FiltersOf<Entity> = { readonly [Name in keyof Entity]?: NonNullable<ValuesOf<Entity>[Name]> | undefined };
+
+interface PageRequest {
+  readonly values: readonly unknown[];
+  /** The parameters for the row before the page; empty for a first page. */
+  readonly start: readonly string[];
+  readonly limit: number;
+  readonly filters: Filters;
+}
+
+type PageBatches<Item> = Batches<PageRequest, Page<Item>>;
+
+/** Pages of some filters. */
+type Pages<Item> = Record<'first' | 'next', Record<'small' | 'large', PageBatches<Item>>>;
+
+interface Inserts {
+  readonly plain: Batches<readonly unknown[], bigint>;
+  readonly once: IdempotentInserts;
+}
+
+// Requests that arrive while a statement runs share the next one, for at most the time of `followMs`.
+const PAGE_LIMITS = { size: 16, concurrency: 2, waiting: 10_000, followMs: 5 };
+/** For large pages, which small ones do not wait for: the rows of a statement are bounded, too. */
+const LARGE_PAGE_LIMITS = { ...PAGE_LIMITS, size: 4, concurrency: 1 };
+/** A page of more items is large. */
+const SMALL_PAGE_SIZE = 25;
+const FIND_LIMITS = { size: 200, concurrency: 2, waiting: 10_000 };
+const INSERT_LIMITS = { size: 100, concurrency: 2, waiting: 10_000, followMs: 20 };
+
+/** Most combinations of columns that have statements of their own: each connection keeps them prepared. */
+const MAX_COMBINATIONS = 8;
+
+/**
+ * The repository of an entity with a generated bigint `id`: pages, rows by id, and inserts. The statements
+ * are derived from the entity and prepared, and requests that wait at the same moment share one.
+ *
+ * TypeORM runs the same, one statement for each request, for entities with subscribers, listeners,
+ * eager or lazy relations, embedded columns, a version, soft deletion or types such as `point`: the log of the start names
+ * them. Other relations are not loaded.
+ *
+ * @example `class Visits extends SharedRepository<VisitEntity, Visit>`, whose constructor calls `super(visits, toVisit)`
+ * @example `super(visits, toVisit, { visitedAt: 'DESC' })`
+ */
+export class SharedRepository<Entity extends ObjectLiteral & { id: string }, Item extends object> {
+  // Nest injects both after the constructor.
+  @Inject() protected readonly database: Database;
+  @Inject() protected readonly idempotency: Idempotency;
+
+  private readonly order: Keyset<string | OrderBy>;
+  private readonly statements: EntityStatements<Entity>;
+  private isShared: boolean | undefined;
+  private readonly pages = new Map<number, Pages<Item>>();
+  private finds: Batches<readonly [bigint], Item | undefined> | undefined;
+  private readonly inserts = new Map<number, Inserts>();
+
+  /**
+   * @param order of pages; by default the ascending id. All columns are NOT NULL and have one direction; the id, in that
+   *   direction, is added at the end. With many rows it needs an index of its columns and the id, behind those of the filters
+   * @throws StartupError when the entity has another primary key, or its pages cannot have this order
+   */
+  constructor(
+    protected readonly repository: Repository<Entity>,
+    private readonly toItem: (entity: Entity) => Item,
+    order?: OrderBy<keyof Entity & string>,
+  ) {
+    this.order = new Keyset<string | OrderBy>(order ? withId(order) : 'id', repository.metadata.tablePath);
+    this.statements = new EntityStatements(repository, this.order);
+  }
+
+  /**
+   * A page. Requests may share the items, so they are frozen.
+   *
+   * @param filters values that the rows have. With many rows they need an index of these columns and the order
+   * @throws ApiError INVALID_CURSOR
+   */
+  async page({ limit, cursor }: PageQuery, filters: FiltersOf<Entity> = {}): Promise<Page<Item>> {
+    const sent = filters as Filters;
+    const start = cursor === undefined ? [] : this.statements.startOf(this.order.valuesOf(cursor, sent));
+    const given = this.statements.given(filters);
+    const { values } = given;
+    const request = { values, start, limit, filters: sent };
+    const pages =
+      limit <= MAX_PAGE_SIZE && this.prepared<Pages<Item>>(this.pages, given, ({ columns }) => this.pagesOf(columns));
+    if (pages) {
+      const batches = pages[cursor === undefined ? 'first' : 'next'][limit <= SMALL_PAGE_SIZE ? 'small' : 'large'];
+      const samePage = `${limit} ${cursor} ${values.length > 0 ? JSON.stringify(values) : ''}`;
+      // `await`, here and below: an async function that returns a promise needs two more microtasks.
+      return await batches.run(request, samePage);
+    }
+    const query = this.repository.createQueryBuilder('entity').comment(EXACT_COMMENT);
+    const page = this.statements.page(query, given, start, limit + 1);
+    const { entities: found, raw } = await page.getRawAndEntities<Record<string, string>>();
+    const entities = await this.withEagerRelations(found);
+    const last = entities.length > limit ? this.statements.lastOfRaw(raw[limit - 1] ?? {}) : undefined;
+    return this.pageOf(entities.slice(0, limit), last, sent);
+  }
+
+  /** The row with this id. */
+  find(id: bigint): Promise<Item | undefined> {
+    return this.mayShare ? (this.finds ??= this.findsOf()).run([id]) : this.findByTypeOrm(id);
+  }
+
+  private async findByTypeOrm(id: bigint): Promise<Item | undefined> {
+    const query = this.repository.createQueryBuilder('entity').comment(EXACT_COMMENT);
+    const found = await query.where('entity.id = :id', { id }).getMany();
+    const [entity] = await this.withEagerRelations(found);
+    return entity && this.toItem(entity);
+  }
+
+  /** As `find` of TypeORM reads them; its query builders load no eager relations. */
+  private async withEagerRelations(found: Entity[]): Promise<Entity[]> {
+    if (found.length === 0 || this.repository.metadata.eagerRelations.length === 0) return found;
+    const where = { id: In(found.map(({ id }) => id)) } as FindOptionsWhere<Entity>;
+    const loaded = await this.repository.find({ where, comment: EXACT_COMMENT });
+    const byId = new Map(loaded.map((entity) => [entity.id, entity]));
+    return found.map((entity) => byId.get(entity.id) ?? entity);
+  }
+
+  /**
+   * Inserts a row and returns its id; requests with the same key insert one row. Committed when the promise resolves.
+   *
+   * @param input see {@link Idempotency.once}
+   * @param values the columns of the row; the others get their defaults
+   * @throws ApiError IDEMPOTENCY_KEY_REUSED
+   */
+  async insertOnce(key: IdempotencyKey | undefined, input: object, values: ValuesOf<Entity> = input): Promise<bigint> {
+    const given = this.statements.given(values);
+    const inserts = given.columns.length > 0 && this.prepared(this.inserts, given, (of) => this.insertsOf(of));
+    if (inserts) return await (key ? inserts.once.insert(key, input, given.values) : inserts.plain.run(given.values));
+    const id = await this.idempotency.once(key, input, async ({ manager }) => {
+      const row = Object.fromEntries(given.columns.map(({ propertyName: name }) => [name, values[name]]));
+      const insert = manager
+        .createQueryBuilder()
+        .insert()
+        .into(this.repository.target)
+        .values(row as never);
+      const { identifiers } = await insert.comment(EXACT_COMMENT).execute();
+      return (identifiers[0] as Entity).id;
+    });
+    return int64Of(id);
+  }
+
+  /**
+   * @internal Why requests for the entity cannot share statements; undefined if they can. Known after the start, which
+   * adds subscribers.
+   */
+  get reasonNotToShare(): string | undefined {
+    const { manager, metadata } = (this.repository ?? {}) as Partial<Repository<Entity>>;
+    if (manager === undefined || metadata === undefined) return undefined;
+    const reasons = reasonsNotToShare(metadata, manager.dataSource.subscribers);
+    return reasons.length === 0 ? undefined : `${metadata.name} shares no statements: ${reasons.join('; ')}`;
+  }
+
+  private get mayShare(): boolean {
+    return (this.isShared ??= this.reasonNotToShare === undefined);
+  }
+
+  /** What is prepared for the given columns; undefined when TypeORM is to run them. */
+  private prepared<Made>(kept: Map<number, Made>, given: Given, make: (given: Given) => Made): Made | undefined {
+    if (!this.mayShare) return undefined;
+    let made = kept.get(given.key);
+    if (made === undefined && kept.size < MAX_COMBINATIONS) kept.set(given.key, (made = make(given)));
+    return made;
+  }
+
+  private batches<Input, Output>(
+    execute: (inputs: readonly Input[]) => Promise<readonly Output[]>,
+    limits: Omit<BatchLimits, 'waitMs'>,
+  ): Batches<Input, Output> {
+    return new Batches(execute, { ...limits, waitMs: this.database.acquireTimeoutMs });
+  }
+
+  private pagesOf(columns: Given['columns']): Pages<Item> {
+    const of = (kind: 'first' | 'next'): Pages<Item>['first'] => {
+      const read = this.readPages(columns, kind);
+      return { small: this.batches(read, PAGE_LIMITS), large: this.batches(read, LARGE_PAGE_LIMITS) };
+    };
+    return { first: of('first'), next: of('next') };
+  }
+
+  private readPages(columns: Given['columns'], kind: 'first' | 'next') {
+    const { one, many } = this.statements.pages(columns, kind);
+    return async (requests: readonly PageRequest[]): Promise<Page<Item>[]> => {
+      const [first] = requests as [PageRequest];
+      if (requests.length === 1) {
+        const rows = await this.database.read<unknown[]>(one(first.limit + 1), [...first.start, ...first.values]);
+        return [this.pageOfRows(rows, first)];
+      }
+      const values = columnsOf(requests.map(({ start, limit, values }) => [...start, ...values, limit + 1]));
+      const rows = await this.database.read<unknown[]>(many, values);
+      const found = this.statements.pagesOf(rows, requests.length);
+      return requests.map((request, index) => this.pageOfRows(found[index] ?? [], request));
+    };
+  }
+
+  private pageOfRows(rows: readonly Row[], { limit, filters }: PageRequest): Page<Item> {
+    const { Entity } = this.statements;
+    const entities = rows.slice(0, limit).map((row) => new Entity(row));
+    const last = rows.length > limit ? this.statements.lastOf(rows[limit - 1] as Row) : undefined;
+    return this.pageOf(entities, last, filters);
+  }
+
+  /** @param last the texts of the last row for the cursor of the next page; undefined if there is none */
+  private pageOf(entities: readonly Entity[], last: readonly string[] | undefined, filters: Filters): Page<Item> {
+    return { items: shared(entities.map(this.toItem)), nextCursor: last && this.order.cursorOf(last, filters) };
+  }
+
+  private findsOf(): Batches<readonly [bigint], Item | undefined> {
+    const itemsOf = (rows: readonly unknown[][], inputs: readonly (readonly [bigint])[]) => {
+      const found = new Map(rows.map((row) => new this.statements.Entity(row)).map((entity) => [entity.id, entity]));
+      return inputs.map(([id]) => {
+        const entity = found.get(String(id));
+        return entity && this.toItem(entity);
+      });
+    };
+    return this.database.share('read', this.statements.find, itemsOf, FIND_LIMITS);
+  }
+
+  private insertsOf({ columns }: Given): Inserts {
+    const { once, ...statements } = this.statements.inserts(columns);
+    const idsOf = (rows: readonly [id: string][]) => rows.map(([id]) => int64Of(id));
+    return {
+      plain: this.database.share('write', statements, idsOf, INSERT_LIMITS),
+      once: this.idempotency.inserts(once),
+    };
+  }
+}
+
+/** The order, which ends with the id, so that it tells all rows apart. */
+function withId(order: OrderBy): OrderBy {
+  const [direction = 'ASC'] = Object.values(order);
+  return { ...order, id: order['id'] ?? direction };
+}
+
+function columnsOf(rows: readonly (readonly unknown[])[]): unknown[][] {
+  return (rows[0] ?? []).map((_, column) => rows.map((row) => row[column]));
+}
