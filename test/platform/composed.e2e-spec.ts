@@ -1,7 +1,17 @@
 import { Body, Controller, HttpCode, Module, Post, Query } from '@nestjs/common';
 import { ApiBody, ApiOperation } from '@nestjs/swagger';
 import { ApiKeysService } from '#access';
-import { CursorParameter, DEFAULT_PAGE_SIZE, Idempotency, type IdempotencyKey, Idempotent, Keyset, LimitParameter, type Page, Paged } from '#resources';
+import {
+  CursorParameter,
+  DEFAULT_PAGE_SIZE,
+  Idempotency,
+  type IdempotencyKey,
+  Idempotent,
+  Keyset,
+  LimitParameter,
+  type Page,
+  Paged,
+} from '#resources';
 import { Int64Property, TextProperty } from '#input';
 import { Deprecated, RequireScopes, Stability } from '#operations';
 import { createTestApp, type TestApp } from '../support/app.js';

@@ -59,7 +59,7 @@ export function ArraySchema(item: Type, description: string, maxItems: number): 
   return applyDecorators(ApiExtraModels(item), ApiSchema(schema), SetMetadata(ARRAY_SCHEMA, true));
 }
 
-/** The header field of the address of the next page, which `libs/operations` describes. */
+/** The header field of the address of the next page, which the document describes. */
 const headers = { Link: { $ref: '#/components/headers/NextPage' } };
 
 /**
@@ -166,7 +166,7 @@ export function Created(type: Type<Identified>, description: string): CreatingDe
   if (!declaredMembers(type).includes('id')) {
     throw new StartupError(`@Created(${type.name}, '${description}') needs a class with a documented id.`);
   }
-  // `libs/operations` describes the header field.
+  // The document describes the header field.
   const headers = { Location: { $ref: '#/components/headers/Location' } };
   const response = ApiCreatedResponse({ description, type, headers });
   return applyDecorators(HttpCode(201), response, UseInterceptors(CreatedInterceptor));
