@@ -4,7 +4,7 @@ import { AfterLoad, Column, DataSource, Entity, Index, PrimaryGeneratedColumn, t
 import { Keyset, type OrderBy, type Page, SharedRepository } from '#resources';
 import { INVALID_CURSOR } from '#errors';
 import { Database } from '#postgres';
-import { EntityStatements } from '../../libs/resources/src/entity-statements.js';
+import { EntitySql } from '../../libs/resources/src/entity-sql.js';
 import { createTestApp, type TestApp } from '../support/app.js';
 import { createTestDatabase, type TestDatabase } from '../support/database.js';
 import { setDefaults } from '../support/hostile-settings.js';
@@ -358,7 +358,7 @@ test('each page reads only its rows, by the index of the order', async () => {
       ['nameDown', ['Toy 3000', '9000'], { mood: 'sly' }],
       ['made', ['J2461042 00:00:50+00', '9000'], {}],
     ] as const) {
-      const statements = new EntityStatements(dataSource.getRepository(Toy), keysetOf(order));
+      const statements = new EntitySql(dataSource.getRepository(Toy), keysetOf(order));
       const { columns } = statements.given(filters);
       const { one, many } = statements.pages(columns, start.length === 0 ? 'first' : 'next');
       const values = [...start, ...Object.values(filters)];

@@ -1,11 +1,11 @@
 import type { INestApplication } from '@nestjs/common';
 import { DataSource } from 'typeorm';
 import { PetEntity } from '../../src/pets/pet.entity.js';
-import { EntityStatements } from '../../libs/resources/src/entity-statements.js';
+import { EntitySql } from '../../libs/resources/src/entity-sql.js';
 
 /** The statements of an application on its pets. */
 export function petStatements(nest: INestApplication) {
-  const pets = new EntityStatements(nest.get(DataSource).getRepository(PetEntity));
+  const pets = new EntitySql(nest.get(DataSource).getRepository(PetEntity));
   const status = pets.given({ status: 'sold' }).columns;
   const [all, allAfter] = [pets.pages([], 'first'), pets.pages([], 'next')];
   const [withStatus, withStatusAfter] = [pets.pages(status, 'first'), pets.pages(status, 'next')];

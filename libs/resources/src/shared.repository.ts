@@ -4,7 +4,7 @@ import { Idempotency, type IdempotentInserts } from './idempotency/idempotency.j
 import { type IdempotencyKey } from './idempotency/idempotency-key.js';
 import { int64Of, shared } from '#json';
 import { Batches, type BatchLimits, Database, EXACT_COMMENT } from '#postgres';
-import { EntityStatements, type Given, type Row } from './entity-statements.js';
+import { EntitySql, type Given, type Row } from './entity-sql.js';
 import { type Filters, Keyset, MAX_PAGE_SIZE, type OrderBy, type Page, type PageQuery } from './keyset.js';
 import { reasonsNotToShare } from './unshared.js';
 
@@ -63,7 +63,7 @@ export class SharedRepository<Entity extends ObjectLiteral & { id: string }, Ite
   @Inject() protected readonly idempotency: Idempotency;
 
   private readonly order: Keyset<string | OrderBy>;
-  private readonly statements: EntityStatements<Entity>;
+  private readonly statements: EntitySql<Entity>;
   private isShared: boolean | undefined;
   private readonly pages = new Map<number, Pages<Item>>();
   private finds: Batches<readonly [bigint], Item | undefined> | undefined;
@@ -80,7 +80,7 @@ export class SharedRepository<Entity extends ObjectLiteral & { id: string }, Ite
     order?: OrderBy<keyof Entity & string>,
   ) {
     this.order = new Keyset<string | OrderBy>(order ? withId(order) : 'id', repository.metadata.tablePath);
-    this.statements = new EntityStatements(repository, this.order);
+    this.statements = new EntitySql(repository, this.order);
   }
 
   /**

@@ -1,5 +1,5 @@
 import type { EntityMetadata, EntitySubscriberInterface } from 'typeorm';
-import { MAX_COLUMNS } from './entity-statements.js';
+import { MAX_COLUMNS } from './entity-sql.js';
 import { type ColumnMetadata, listenersOf, typeNameOf } from './typeorm.internals.js';
 
 /** Types whose values PostgreSQL gives and takes in shared statements as in statements of their own, beside enumerations. */

@@ -1,6 +1,6 @@
 import { Column, DataSource, Entity, Index, PrimaryGeneratedColumn } from 'typeorm';
 import { StartupError } from '#runtime';
-import { EntityStatements } from './entity-statements.js';
+import { EntitySql } from './entity-sql.js';
 import { Keyset, type OrderBy } from './keyset.js';
 import type { FiltersOf } from './shared.repository.js';
 
@@ -64,8 +64,7 @@ beforeAll(async () => {
   dataSource = new DataSource({ type: 'postgres', entities: [Thing, ReadThing, WithoutId, Sorted] });
   await (dataSource as unknown as { buildMetadatas(): Promise<void> }).buildMetadatas();
 });
-const statementsOf = (entity: new () => object): EntityStatements<object> =>
-  new EntityStatements(dataSource.getRepository(entity));
+const statementsOf = (entity: new () => object): EntitySql<object> => new EntitySql(dataSource.getRepository(entity));
 
 test('a page has every filter, also where an index has the id before it', () => {
   const things = statementsOf(Thing);
@@ -111,7 +110,7 @@ test.each<[order: OrderBy, reason: string]>([
   [{ tags: 'ASC', id: 'ASC' }, 'tags is an array.'],
   [{ title: 'ASC', id: 'ASC' }, 'their values may have 2068 bytes, and a cursor holds 2048.'],
 ])('an order is refused at start: %j', (order, reason) => {
-  const statements = (): unknown => new EntityStatements(dataSource.getRepository(Sorted), new Keyset(order));
+  const statements = (): unknown => new EntitySql(dataSource.getRepository(Sorted), new Keyset(order));
   expect(statements).toThrow(StartupError);
   expect(statements).toThrow(reason);
 });

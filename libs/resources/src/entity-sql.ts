@@ -43,7 +43,7 @@ const PASSED_TYPES = new Set<unknown>(['bigint', 'integer', 'smallint', 'text', 
 export type Row = readonly unknown[];
 
 /** The SQL of pages, look-ups and inserts of an entity, derived from TypeORM's metadata. */
-export class EntityStatements<Entity extends ObjectLiteral> {
+export class EntitySql<Entity extends ObjectLiteral> {
   private readonly metadata: EntityMetadata;
   private readonly driver: EntityMetadata['dataSource']['driver'];
   /** The columns whose values TypeORM converts before it writes them. */
