@@ -1,4 +1,4 @@
-import { Body, Controller, Injectable, Module, Post } from '@nestjs/common';
+import { Body, Controller, HttpCode, Injectable, Module, Param, Post } from '@nestjs/common';
 import { DataSource } from 'typeorm';
 import { Idempotency, IdempotencyKey, Idempotent } from '#resources';
 import { Int64Property, TextProperty } from '#input';
@@ -39,6 +39,10 @@ class NotesService {
       return (rows[0] as { id: string }).id;
     });
   }
+
+  answer(id: string, key: IdempotencyKey | undefined): Promise<object> {
+    return this.idempotency.answer(key, {}, () => Promise.resolve({ id }));
+  }
 }
 
 @Controller('test-notes')
@@ -54,6 +58,12 @@ class TestNotesController {
   @Post('drafts')
   async writeDraft(@Body() note: NewNote, @Idempotent() key: IdempotencyKey | undefined): Promise<object> {
     return this.writeNote(note, key);
+  }
+
+  @Post(':id/return/:place')
+  @HttpCode(200)
+  return(@Param('id') id: string, @Idempotent() key: IdempotencyKey | undefined): Promise<object> {
+    return this.notes.answer(id, key);
   }
 }
 
@@ -114,6 +124,18 @@ describe('the same request again', () => {
     expect(new Set(answers.map(({ json }) => String(json.id))).size).toBe(4);
     expect(answers.map(({ headers }) => headers['idempotent-replayed'])).toEqual(Array(4).fill(undefined));
   });
+});
+
+test('a key belongs to the path parameters of its request, decoded: 422 for others, also if the input ignores them', async () => {
+  const key = newKey();
+  const back = (path: string): Promise<HttpAnswer> =>
+    app.client.post(`/v1/test-notes/${path}`, undefined, { headers: { 'idempotency-key': key } });
+  expect([(await back('21/return/a%20b')).json, (await back('21/return/a%20%62')).text]).toEqual([
+    { id: '21' },
+    '{"id":"21"}',
+  ]);
+  expectRefusal(await back('22/return/a%20b'), 'idempotency_key_reused');
+  expectRefusal(await back('21/return/b'), 'idempotency_key_reused');
 });
 
 describe('the owner of a key', () => {

@@ -1,6 +1,7 @@
 import { createHash } from 'node:crypto';
 import { type SubType, subTypesOf } from '#input';
 import { hasToJson, writeJson } from '#json';
+import type { IdempotencyKey } from './idempotency-key.js';
 
 /**
  * Identifies the meaning of a request, in 32 bytes: its operation, and its input as the handler got it. Inputs that a handler can tell
@@ -9,13 +10,16 @@ import { hasToJson, writeJson } from '#json';
  * number, and members without an accessor or name that other code can read, such as `#secret` and symbols.
  *
  * Requests may be repeated after a deploy, so members whose value is the default of their class do not count: a new member
- * with a default changes nothing for clients that do not send it. `operation` is method and route.
+ * with a default changes nothing for clients that do not send it.
  *
+ * @param operation method and route
+ * @param path the decoded path parameters, in the order of the route
  * @throws RangeError when the input contains itself
  */
-export function fingerprintOf(operation: string, input: object): Buffer {
+export function fingerprintOf({ operation, path }: Pick<IdempotencyKey, 'operation' | 'path'>, input: object): Buffer {
+  const target = path.length === 0 ? operation : `${operation}\n${JSON.stringify(path)}`;
   return createHash('sha256')
-    .update(`${operation}\n${textOf(input)}`)
+    .update(`${target}\n${textOf(input)}`)
     .digest();
 }
 

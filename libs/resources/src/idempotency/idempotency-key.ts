@@ -21,6 +21,8 @@ export class IdempotencyKey {
     readonly value: string,
     /** Marks the response as repeated. */
     readonly markReplayed: () => void,
+    /** The decoded path parameters, in the order of the route: a key belongs to one resource. */
+    readonly path: readonly unknown[] = [],
   ) {}
 }
 
@@ -39,9 +41,9 @@ const sentKey = createParamDecorator((_: unknown, execution: ExecutionContext) =
   // Method and route, with the version. Names of path parameters are left out, because clients do not see them.
   const operation = `${request.method} ${request.baseUrl}${path.replace(/:\w+/g, ':')}`;
   // The start has made sure that the handler is not public.
-  return new IdempotencyKey(request.context.clientId as bigint, operation, key, () =>
-    http.getResponse<Response>().setHeader('Idempotent-Replayed', 'true'),
-  );
+  const markReplayed = (): void => void http.getResponse<Response>().setHeader('Idempotent-Replayed', 'true');
+  const clientId = request.context.clientId as bigint;
+  return new IdempotencyKey(clientId, operation, key, markReplayed, Object.values(request.params));
 });
 
 /**

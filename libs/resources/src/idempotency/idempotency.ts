@@ -66,8 +66,8 @@ export class Idempotency {
    * Two concurrent requests with the same key may both run `work`; only one of them is committed. So `work` must have no
    * effects but changes of the database, in the given transaction.
    *
-   * @param input the body and path parameters; different input under the same key gives 422. Pass the body as the instance
-   *   of its class, not a copy: members with their class's default do not count
+   * @param input the body; another one under the same key gives 422, and so do other path parameters. Pass the body as the
+   *   instance of its class, not a copy: members with their class's default do not count
    * @param work returns the text that, with the input, repeats the response, such as the id of a created row
    * @throws ApiError IDEMPOTENCY_KEY_REUSED; any error of `work`
    */
@@ -77,7 +77,7 @@ export class Idempotency {
     work: (transaction: Transaction) => Promise<string>,
   ): Promise<string> {
     if (key === undefined) return this.database.transaction(work);
-    const fingerprint = fingerprintOf(key.operation, input);
+    const fingerprint = fingerprintOf(key, input);
     const earlier = await this.find(key);
     if (earlier) return repeat(key, fingerprint, earlier);
     try {
@@ -134,7 +134,7 @@ export class IdempotentInserts {
 
   /** Returns the id of the row of the first request with this key, committed. See `Idempotency.once`. */
   async insert(key: IdempotencyKey, input: object, values: readonly unknown[]): Promise<bigint> {
-    const fingerprint = fingerprintOf(key.operation, input);
+    const fingerprint = fingerprintOf(key, input);
     const name = nameOf(key.clientId, key.value);
     const outcome = await this.batches.run({ key, name, fingerprint, values });
     if (outcome === undefined) throw unsettled();
