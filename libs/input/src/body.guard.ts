@@ -2,10 +2,12 @@ import { type CanActivate, type ExecutionContext, Inject, Injectable, SetMetadat
 import { HttpAdapterHost } from '@nestjs/core';
 import type { Request } from 'express';
 import type { BodyPlan, PlatformExpressAdapter } from '#edge';
-import { faultyInput, unstorableIn, VALIDATION_FAILED } from '#errors';
+import { ApiError, faultyInput, unstorableIn, VALIDATION_FAILED } from '#errors';
 import { JSON_LIMITS, type JsonLimits } from '#json';
+import { DirectInterceptor } from '#operations';
 import { Config, integer, type SettingsOf } from '#settings';
 import { declaredTypesOf } from './declared-types.internals.js';
+import { ApplicationConfig, enhancersOf } from './enhancers.internals.js';
 import { type Handler, type HandlerParameter, parametersOf } from './handler-parameters.internals.js';
 import { isInputClass } from './input-class.js';
 
@@ -42,8 +44,9 @@ export function BodyLimits(limits: Partial<JsonLimits>): MethodDecorator {
 
 /**
  * Sets `request.body` to the parsed body, after the guards of the platform and before those of modules. Only for handlers
- * with `@Body()`, `@RawBody()`, `@Req()`, or a parameter decorator of a module, which may look at it. A body that a
- * middleware has read, such as `express.json()`, stays.
+ * with `@Body()`, `@RawBody()`, `@Req()`, or a parameter decorator, a guard or an interceptor of a module, which may look at it. Of JSON
+ * alone if the handler takes no body; before interceptors alone a body that cannot be read is undefined. A body that a middleware has
+ * read, such as `express.json()`, stays.
  *
  * `@ApiConsumes` names the media types, application/json by default. A multipart body is left to the handler's interceptor
  * if `@ApiConsumes` names the type or a parameter takes the uploaded files. So is that of a handler which takes none: a client that
@@ -57,6 +60,7 @@ export class BodyGuard implements CanActivate {
   constructor(
     @Inject(Config) private readonly config: SettingsOf<typeof BODY_SETTINGS>,
     private readonly adapterHost: HttpAdapterHost<PlatformExpressAdapter>,
+    private readonly application: ApplicationConfig,
   ) {}
 
   /** @throws what `BodyReader.read` throws; VALIDATION_FAILED for JSON that is no object or array, or text that cannot be stored */
@@ -67,22 +71,42 @@ export class BodyGuard implements CanActivate {
     const operation = request.context.operation as string;
     let plan = this.plans.get(operation);
     if (plan === undefined) {
-      plan = bodyPlanOf(execution.getClass(), execution.getHandler() as Handler, this.config.maxBodyBytes);
+      plan = this.planOf(execution.getClass(), execution.getHandler() as Handler);
       this.plans.set(operation, plan);
     }
     if (request.body !== undefined || request.readableDidRead) return true;
     const { bodies } = this.adapterHost.httpAdapter;
     if (plan === null) return bodies.leave(request) ?? true;
-    const body = bodies.read(request, plan);
     const declared = plan;
-    if (body instanceof Promise) return body.then((read: unknown) => setBody(request, read, declared));
-    return setBody(request, body, declared);
+    const refused = (error: unknown): true => {
+      if (declared.ignoresFaults && error instanceof ApiError && error.definition.status < 500) return true;
+      throw error;
+    };
+    try {
+      const body = bodies.read(request, declared);
+      if (!(body instanceof Promise)) return setBody(request, body, declared);
+      return body.then((read: unknown) => setBody(request, read, declared)).catch(refused);
+    } catch (error) {
+      return refused(error);
+    }
+  }
+
+  private planOf(controller: Type, handler: Handler): GuardPlan | null {
+    const { guards, interceptors } = enhancersOf(this.application, controller, handler);
+    // The global guards of the platform come before those of modules.
+    const hasGuard = guards.indexOf(this) < guards.length - 1;
+    const hasInterceptor = interceptors.some(
+      (each) => !((typeof each === 'function' ? each.prototype : each) instanceof DirectInterceptor),
+    );
+    return bodyPlanOf(controller, handler, this.config.maxBodyBytes, hasGuard, hasGuard || hasInterceptor);
   }
 }
 
 interface GuardPlan extends BodyPlan {
   /** Whether no pipe sees the body: the handler takes it from the request. */
   readonly isUnpiped: boolean;
+  /** Whether a body that the client sent wrongly is left out, because only an interceptor might look at it. */
+  readonly ignoresFaults: boolean;
 }
 
 function setBody(request: Request, body: unknown, { isUnpiped, types, parameterType }: GuardPlan): true {
@@ -98,24 +122,32 @@ function setBody(request: Request, body: unknown, { isUnpiped, types, parameterT
   return true;
 }
 
-function bodyPlanOf(controller: Type, handler: Handler, maxBytes: number): GuardPlan | null {
+function bodyPlanOf(
+  controller: Type,
+  handler: Handler,
+  maxBytes: number,
+  hasGuard: boolean,
+  isLookedAt: boolean,
+): GuardPlan | null {
   const parameters = parametersOf(controller, handler);
   const has = (...sources: HandlerParameter['source'][]): boolean =>
     parameters.some(({ source }) => sources.includes(source));
   // Decorators made by `createParamDecorator` have no source.
-  if (!has('BODY', 'RAW_BODY', 'REQUEST', undefined)) return null;
+  const isTaken = has('BODY', 'RAW_BODY', 'REQUEST', undefined);
+  if (!isTaken && !isLookedAt) return null;
   const bodies = parameters.filter(({ source }) => source === 'BODY');
   // The class of the whole body, if one parameter takes it.
   const parameterType = bodies.length === 1 && bodies[0]?.data === undefined ? bodies[0]?.metatype : undefined;
   const types = declaredTypesOf(controller, handler);
   return {
     isRequired: has('BODY', 'RAW_BODY'),
-    leavesMultipart: has('FILE', 'FILES') || types?.some((name) => name.startsWith('multipart/')) === true,
-    isUnpiped: has('REQUEST') && bodies.length === 0,
+    leavesMultipart: !isTaken || has('FILE', 'FILES') || types?.some((name) => name.startsWith('multipart/')) === true,
+    isUnpiped: (has('REQUEST') || !isTaken) && bodies.length === 0,
+    ignoresFaults: !isTaken && !hasGuard,
     maxBytes,
     limits: (Reflect.getMetadata(BODY_LIMITS, handler) as JsonLimits | undefined) ?? JSON_LIMITS,
-    keepsBytes: has('RAW_BODY', 'REQUEST'),
-    types,
+    keepsBytes: isLookedAt || has('RAW_BODY', 'REQUEST'),
+    types: isTaken ? types : undefined,
     parameterType,
   };
 }

@@ -27,7 +27,7 @@ import {
 import { StartupError } from '#runtime';
 import { DirectInterceptor } from '#operations';
 import { nearestName } from '#settings';
-import { ApplicationConfig, globalPipesOf } from './global-pipes.internals.js';
+import { ApplicationConfig, globalPipesOf } from './enhancers.internals.js';
 import { faultsOf, RefusedInput } from './faults.js';
 import { type Handler, parametersOf } from './handler-parameters.internals.js';
 import { type CheckedProperty, INVALID, inputClassOf, isInputClass, untypedMembersOf } from './input-class.js';
