@@ -4,3 +4,4 @@ export { EMBEDDED_SETTINGS, hasDatabase, MAX_ENGINE_FILES } from './src/data-dir
 export { connectToOwner, isClosed, LOCK_RETRY_MS, LOCK_WAIT_MS, ServedDirectoryError } from './src/directory-lock.js';
 export type { EmbeddedEngine } from './src/embedded-engine.js';
 export { openEngine } from './src/open-engine.js';
+export { TransactionGuard } from './src/transaction-guard.js';

@@ -7,7 +7,7 @@ export {
   type TypeOrmOptions,
   URI_VERSIONS,
 } from './src/application.js';
-export { commandHere, Config, type Product, readSettings } from './src/config.js';
+export { commandHere, Config, isProduction, type Product, readSettings } from './src/config.js';
 export { loadEnvironmentFile } from './src/environment-file.js';
 export { goneSettings } from './src/gone-settings.js';
 export { nearestName } from './src/nearest-name.js';

@@ -3,17 +3,22 @@ import type { EntityManager } from 'typeorm';
 
 const INSIDE_TRANSACTION =
   'This code runs inside a transaction, which holds the only connection of the embedded engine. Use the transaction: ' +
-  'manager.getRepository(Entity) in place of a repository, and run or manager.query in place of Database.';
+  'in(manager) of a SharedRepository, manager.getRepository(Entity) in place of a repository, and run or manager.query in place of ' +
+  'Database.';
 
 type Work = (own: EntityManager) => Promise<unknown>;
 
-/** Refuses a second connection to code inside a transaction: it would wait for its own transaction. */
+/** Knows which code runs inside a transaction. On the embedded engine it gets no second connection: it would wait for its own transaction. */
 export class TransactionGuard {
   private readonly transactions = new AsyncLocalStorage<{ isOpen: boolean }>();
 
+  get isInside(): boolean {
+    return this.transactions.getStore()?.isOpen === true;
+  }
+
   /** @throws Error inside a transaction */
   readonly admit = (): void => {
-    if (this.transactions.getStore()?.isOpen) throw new Error(INSIDE_TRANSACTION);
+    if (this.isInside) throw new Error(INSIDE_TRANSACTION);
   };
 
   /** @param manager that of the data source: each transaction of TypeORM without a connection of its own begins there */

@@ -1,7 +1,7 @@
-import { Inject, Injectable, type OnModuleInit } from '@nestjs/common';
+import { Inject, Injectable, Logger, type OnModuleInit } from '@nestjs/common';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { ClientBase } from 'pg';
-import { DataSource, type EntityManager } from 'typeorm';
+import { DataSource, type EntityManager, type QueryRunner } from 'typeorm';
 import { StartupError } from '#runtime';
 import { Config } from '#settings';
 import { answerTimeoutMs, directly, type PostgresConfig } from './connection-settings.js';
@@ -17,6 +17,14 @@ import { migrationStatus, schemaFault } from './schema/migration-history.js';
 
 /** Longest time in ms of a query for readiness. */
 const READINESS_MS = 1_000;
+
+/** Most places in code of which a read outside their transaction is told. */
+const MAX_TOLD = 100;
+
+const OUTSIDE =
+  'This code runs inside a transaction, but its write would be no part of it, and stay if the transaction is undone. Use ' +
+  'in(manager) of the SharedRepository, and run or manager of the transaction in place of Database. in(dataSource.manager) writes ' +
+  'outside, on purpose.';
 
 /** An open transaction. */
 export interface Transaction {
@@ -39,6 +47,9 @@ const executeUnnamed: Execute = (client, { text }, values) => executeQuery(clien
 @Injectable()
 export class Database implements OnModuleInit {
   private readonly statements: StatementRunner;
+  private readonly log = new Logger(Database.name);
+  /** Where code has read outside of its transaction. */
+  private readonly told = new Set<string>();
   /** @internal */
   readonly pool: ServicePool;
 
@@ -65,14 +76,68 @@ export class Database implements OnModuleInit {
     void breakOnSilence(this.pool, { connectionString, application_name: this.config.product.name });
   }
 
-  /** Runs a read-only statement, which sees every committed change. */
-  read<Row extends unknown[]>(statement: Statement, values: unknown[]): Promise<Row[]> {
-    return this.statements.run(statement, values);
+  /** Runs a read-only statement, which sees every committed change, and those of the transaction that surrounds it (`surrounding`). */
+  async read<Row extends unknown[]>(statement: Statement, values: unknown[]): Promise<Row[]> {
+    const runner = this.surrounding;
+    if (runner !== undefined) return this.runIn(runner, statement, values);
+    this.checkOutside('read');
+    return this.execute(statement, values);
   }
 
-  /** Runs a statement that changes data. The change is committed when the promise resolves. */
-  write<Row extends unknown[]>(statement: Statement, values: unknown[]): Promise<Row[]> {
-    return this.statements.run(statement, values, true);
+  /**
+   * Runs a statement that changes data. The change is committed when the promise resolves, or with the transaction that
+   * surrounds it (`surrounding`).
+   *
+   * @throws Error inside another transaction of the module, unless NODE_ENV is `production`
+   */
+  async write<Row extends unknown[]>(statement: Statement, values: unknown[]): Promise<Row[]> {
+    const runner = this.surrounding;
+    if (runner !== undefined) return this.runIn(runner, statement, values);
+    this.checkOutside('write');
+    return this.execute(statement, values, true);
+  }
+
+  /** @internal Runs a statement for requests of any transaction, and of none. */
+  execute<Row extends unknown[]>(statement: Statement, values: unknown[], isChange = false): Promise<Row[]> {
+    return this.statements.run(statement, values, isChange);
+  }
+
+  /**
+   * @internal Refuses a call of a module, or warns of it once for each place in its code, that stands inside a transaction and would be
+   * no part of it.
+   *
+   * @param depth how many calls of the platform the module's code is away
+   */
+  checkOutside(kind: 'read' | 'write', depth = 2): void {
+    const { guard, engine } = this.dataSource as ServiceDataSource;
+    if (!guard?.isInside) return;
+    if (kind === 'write') throw new Error(OUTSIDE);
+    if (engine) guard.admit();
+    const place = String(new Error().stack?.split('\n')[1 + depth]);
+    if (this.told.has(place) || this.told.size === MAX_TOLD) return;
+    this.told.add(place);
+    this.log.warn(
+      `This code runs inside a transaction, whose own changes it does not see: use in(manager) of the SharedRepository, and run or ` +
+        `manager of the transaction in place of Database.\n${place}`,
+    );
+  }
+
+  /**
+   * The query runner of the transaction that TypeORM's data source is in by itself. That of typeorm-transactional is, inside
+   * `@Transactional()`.
+   */
+  private get surrounding(): QueryRunner | undefined {
+    return this.dataSource.manager.queryRunner;
+  }
+
+  private async runIn<Row extends unknown[]>(
+    runner: QueryRunner,
+    statement: Statement,
+    values: unknown[],
+  ): Promise<Row[]> {
+    const client = (await runner.connect()) as ClientBase;
+    // Without a name, so not prepared: a stale preparation would fail the statement and undo the transaction.
+    return this.statements.execute(client, { ...statement, name: '' }, values);
   }
 
   /**
@@ -90,15 +155,18 @@ export class Database implements OnModuleInit {
       const columns = (inputs[0] as Input).map((value, column) =>
         inputs.length === 1 ? value : inputs.map((input) => input[column]),
       );
-      return this[run]<Row>(inputs.length === 1 ? one : many, columns).then((rows) => outputsOf(rows, inputs));
+      return this.execute<Row>(inputs.length === 1 ? one : many, columns, run === 'write').then((rows) =>
+        outputsOf(rows, inputs),
+      );
     };
     return new Batches(execute, { ...limits, waitMs: this.acquireTimeoutMs });
   }
 
   /**
    * Runs `work` in one transaction. The transaction is committed when the promise of `work` resolves, and
-   * rolled back when it rejects. `work` must use only the given transaction: other statements are no part of it, and on the
-   * embedded engine, which has one connection, they fail.
+   * rolled back when it rejects. `work` must use only the given transaction: other statements are no part of it. So writes beside
+   * it are refused, unless NODE_ENV is `production`, and reads on the embedded engine, which has one connection. Inside
+   * `@Transactional()` of typeorm-transactional it is a savepoint of that transaction.
    *
    * @param options `timeoutMs`: longest time in ms of each statement, for jobs and reports that need more than
    *   STATEMENT_TIMEOUT_MS; at least 1. On the embedded engine no limit applies.
@@ -108,16 +176,17 @@ export class Database implements OnModuleInit {
     { timeoutMs }: { readonly timeoutMs?: number } = {},
   ): Promise<Result> {
     const { statements, pool } = this;
+    if (this.surrounding === undefined) this.checkOutside('write');
     try {
-      return await this.dataSource.transaction(async (manager) => {
-        const client = (await manager.queryRunner?.connect()) as ClientBase;
+      return await this.dataSource.manager.transaction(async (manager) => {
+        const runner = manager.queryRunner as QueryRunner;
+        const client = (await runner.connect()) as ClientBase;
         if (timeoutMs !== undefined) {
           await statements.execute(client, SET_TIMEOUT, [timeoutMs]);
           pool.setAnswerTimeout(client, answerTimeoutMs({ statementTimeoutMs: timeoutMs }));
         }
         const result = await work({
-          // Without a name, so not prepared: a stale preparation would fail the statement and undo the transaction.
-          run: (statement, values) => statements.execute(client, { ...statement, name: '' }, values),
+          run: (statement, values) => this.runIn(runner, statement, values),
           manager,
         });
         // PostgreSQL would respond to COMMIT with a rollback, which is no error.

@@ -1,6 +1,7 @@
 import pg, { type ClientBase } from 'pg';
 import { DataSource, type DataSourceOptions, type QueryRunner, QueryRunnerAlreadyReleasedError } from 'typeorm';
-import type { EmbeddedEngine } from '#embedded-postgres';
+import { type EmbeddedEngine, TransactionGuard } from '#embedded-postgres';
+import { isProduction } from '#settings';
 import { asUnavailable, isConnectionFailure } from './connections/connection-errors.js';
 import { ServicePool, type ServicePoolOptions } from './connections/service-pool.js';
 import { unansweredStatement } from './pg-connection.internals.js';
@@ -14,6 +15,11 @@ export type PostgresOptions = Extract<DataSourceOptions, { type: 'postgres' }>;
 export class ServiceDataSource extends DataSource {
   declare readonly driver: PostgresDriver;
   private readonly opened: { pool?: ServicePool };
+  /**
+   * Tells calls of modules inside a transaction from others; undefined for a server in production: on Node 20 and 22 AsyncLocalStorage
+   * costs each promise some time.
+   */
+  readonly guard: TransactionGuard | undefined;
 
   /** @param engine undefined for a server */
   constructor(
@@ -29,7 +35,8 @@ export class ServiceDataSource extends DataSource {
     }
     super({ ...options, driver: { ...pg, Pool } });
     this.opened = opened;
-    engine?.guard.watch(this.manager);
+    this.guard = engine?.guard ?? (isProduction() ? undefined : new TransactionGuard());
+    this.guard?.watch(this.manager);
   }
 
   /** Exists as soon as the data source is being initialised. */

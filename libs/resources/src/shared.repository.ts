@@ -1,9 +1,9 @@
 import { Inject } from '@nestjs/common';
-import { type FindOptionsWhere, In, type ObjectLiteral, type Repository } from 'typeorm';
+import { type EntityManager, type FindOptionsWhere, In, type ObjectLiteral, type Repository } from 'typeorm';
 import { Idempotency, type IdempotentInserts } from './idempotency/idempotency.js';
 import { type IdempotencyKey } from './idempotency/idempotency-key.js';
 import { int64Of, shared } from '#json';
-import { Batches, type BatchLimits, Database, EXACT_COMMENT } from '#postgres';
+import { Batches, type BatchLimits, Database, EXACT_COMMENT, type Transaction } from '#postgres';
 import { EntitySql, type Given, type Row } from './entity-sql.js';
 import { type Filters, Keyset, MAX_PAGE_SIZE, type OrderBy, type Page, type PageQuery } from './keyset.js';
 import { reasonsNotToShare } from './unshared.js';
@@ -43,6 +43,10 @@ const SMALL_PAGE_SIZE = 25;
 const FIND_LIMITS = { size: 200, concurrency: 2, waiting: 10_000 };
 const INSERT_LIMITS = { size: 100, concurrency: 2, waiting: 10_000, followMs: 20 };
 
+const KEY_IN_TRANSACTION =
+  'insertOnce with an idempotency key cannot be part of a transaction: a repeated request must skip all of its work. Pass the ' +
+  'whole work to Idempotency.once or Idempotency.answer, and insert there without the key, by in(manager).';
+
 /** Most combinations of columns that have statements of their own: each connection keeps them prepared. */
 const MAX_COMBINATIONS = 8;
 
@@ -52,7 +56,8 @@ const MAX_COMBINATIONS = 8;
  *
  * TypeORM runs the same, one statement for each request, for entities with subscribers, listeners,
  * eager or lazy relations, embedded columns, a version, soft deletion or types such as `point`: the log of the start names
- * them. Other relations are not loaded.
+ * them. Other relations are not loaded. So it does in a transaction: see {@link in}. One that TypeORM's repository is in by itself,
+ * as with typeorm-transactional, counts.
  *
  * @example `class Visits extends SharedRepository<VisitEntity, Visit>`, whose constructor calls `super(visits, toVisit)`
  * @example `super(visits, toVisit, { visitedAt: 'DESC' })`
@@ -65,8 +70,12 @@ export class SharedRepository<Entity extends ObjectLiteral & { id: string }, Ite
   private readonly order: Keyset<string | OrderBy>;
   private readonly statements: EntitySql<Entity>;
   private isShared: boolean | undefined;
+  /** The subscribers for which `isShared` holds: a list, and how many it had. */
+  private subscribers: readonly [list: unknown, length: number] | undefined;
+  /** Whether calls are outside of the surrounding transaction on purpose. */
+  private readonly isOutside: boolean = false;
   private readonly pages = new Map<number, Pages<Item>>();
-  private finds: Batches<readonly [bigint], Item | undefined> | undefined;
+  private readonly kept: { finds?: Batches<readonly [bigint], Item | undefined> } = {};
   private readonly inserts = new Map<number, Inserts>();
 
   /**
@@ -84,12 +93,28 @@ export class SharedRepository<Entity extends ObjectLiteral & { id: string }, Ite
   }
 
   /**
+   * This repository in a transaction: it sees the changes of the transaction, and its inserts are committed with it. `insertOnce` takes no
+   * key then. `in(dataSource.manager)` is outside of every transaction, on purpose, which the embedded engine refuses.
+   *
+   * @example `database.transaction(({ manager }) => this.visits.in(manager).insertOnce(undefined, visit))`
+   */
+  in(manager: EntityManager): this {
+    // `manager` once more: under typeorm-transactional, TypeORM copies that of the other repository.
+    const repository = Object.assign(manager.withRepository(this.repository), { manager });
+    return Object.create(this, {
+      repository: { value: repository },
+      isOutside: { value: manager.queryRunner === undefined },
+    }) as this;
+  }
+
+  /**
    * A page. Requests may share the items, so they are frozen.
    *
    * @param filters values that the rows have. With many rows they need an index of these columns and the order
    * @throws ApiError INVALID_CURSOR
    */
   async page({ limit, cursor }: PageQuery, filters: FiltersOf<Entity> = {}): Promise<Page<Item>> {
+    this.check('read');
     const sent = filters as Filters;
     const start = cursor === undefined ? [] : this.statements.startOf(this.order.valuesOf(cursor, sent));
     const given = this.statements.given(filters);
@@ -112,8 +137,9 @@ export class SharedRepository<Entity extends ObjectLiteral & { id: string }, Ite
   }
 
   /** The row with this id. */
-  find(id: bigint): Promise<Item | undefined> {
-    return this.mayShare ? (this.finds ??= this.findsOf()).run([id]) : this.findByTypeOrm(id);
+  async find(id: bigint): Promise<Item | undefined> {
+    this.check('read');
+    return await (this.mayShare ? (this.kept.finds ??= this.findsOf()).run([id]) : this.findByTypeOrm(id));
   }
 
   private async findByTypeOrm(id: bigint): Promise<Item | undefined> {
@@ -138,12 +164,16 @@ export class SharedRepository<Entity extends ObjectLiteral & { id: string }, Ite
    * @param input see {@link Idempotency.once}
    * @param values the columns of the row; the others get their defaults
    * @throws ApiError IDEMPOTENCY_KEY_REUSED
+   * @throws Error inside a transaction with a key, and without `in`, unless NODE_ENV is `production`
    */
   async insertOnce(key: IdempotencyKey | undefined, input: object, values: ValuesOf<Entity> = input): Promise<bigint> {
+    this.check('write');
+    const isInTransaction = this.repository.manager.queryRunner !== undefined;
+    if (isInTransaction && key !== undefined) throw new Error(KEY_IN_TRANSACTION);
     const given = this.statements.given(values);
     const inserts = given.columns.length > 0 && this.prepared(this.inserts, given, (of) => this.insertsOf(of));
     if (inserts) return await (key ? inserts.once.insert(key, input, given.values) : inserts.plain.run(given.values));
-    const id = await this.idempotency.once(key, input, async ({ manager }) => {
+    const insertBy = async ({ manager }: Pick<Transaction, 'manager'>): Promise<string> => {
       const row = Object.fromEntries(given.columns.map(({ propertyName: name }) => [name, values[name]]));
       const insert = manager
         .createQueryBuilder()
@@ -152,8 +182,8 @@ export class SharedRepository<Entity extends ObjectLiteral & { id: string }, Ite
         .values(row as never);
       const { identifiers } = await insert.comment(EXACT_COMMENT).execute();
       return (identifiers[0] as Entity).id;
-    });
-    return int64Of(id);
+    };
+    return int64Of(await (isInTransaction ? insertBy(this.repository) : this.idempotency.once(key, input, insertBy)));
   }
 
   /**
@@ -168,7 +198,19 @@ export class SharedRepository<Entity extends ObjectLiteral & { id: string }, Ite
   }
 
   private get mayShare(): boolean {
-    return (this.isShared ??= this.reasonNotToShare === undefined);
+    const { queryRunner, dataSource } = this.repository.manager;
+    if (queryRunner !== undefined) return false;
+    const [list, length] = this.subscribers ?? [];
+    if (list !== dataSource.subscribers || length !== dataSource.subscribers.length) {
+      this.isShared = this.reasonNotToShare === undefined;
+      this.subscribers = [dataSource.subscribers, dataSource.subscribers.length];
+    }
+    return this.isShared === true;
+  }
+
+  /** Refuses, or warns of, a call inside a transaction that is no part of it. */
+  private check(kind: 'read' | 'write'): void {
+    if (!this.isOutside && this.repository.manager.queryRunner === undefined) this.database.checkOutside(kind, 3);
   }
 
   /** What is prepared for the given columns; undefined when TypeORM is to run them. */
@@ -199,11 +241,11 @@ export class SharedRepository<Entity extends ObjectLiteral & { id: string }, Ite
     return async (requests: readonly PageRequest[]): Promise<Page<Item>[]> => {
       const [first] = requests as [PageRequest];
       if (requests.length === 1) {
-        const rows = await this.database.read<unknown[]>(one(first.limit + 1), [...first.start, ...first.values]);
+        const rows = await this.database.execute<unknown[]>(one(first.limit + 1), [...first.start, ...first.values]);
         return [this.pageOfRows(rows, first)];
       }
       const values = columnsOf(requests.map(({ start, limit, values }) => [...start, ...values, limit + 1]));
-      const rows = await this.database.read<unknown[]>(many, values);
+      const rows = await this.database.execute<unknown[]>(many, values);
       const found = this.statements.pagesOf(rows, requests.length);
       return requests.map((request, index) => this.pageOfRows(found[index] ?? [], request));
     };

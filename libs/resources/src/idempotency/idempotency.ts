@@ -164,12 +164,16 @@ export class IdempotentInserts {
   private async insertFirsts(rows: readonly KeyedRow[]): Promise<Map<string, string>> {
     const columns = (rows[0] as KeyedRow).values.map((_, column) => rows.map(({ values }) => values[column]));
     const inserted = await this.database
-      .write<[clientId: string, key: string, id: string]>(this.statement, [
-        rows.map(({ key }) => key.clientId),
-        rows.map(({ key }) => key.value),
-        rows.map(({ fingerprint }) => fingerprint),
-        ...columns,
-      ])
+      .execute<[clientId: string, key: string, id: string]>(
+        this.statement,
+        [
+          rows.map(({ key }) => key.clientId),
+          rows.map(({ key }) => key.value),
+          rows.map(({ fingerprint }) => fingerprint),
+          ...columns,
+        ],
+        true,
+      )
       .catch(settleChange);
     return new Map(inserted.map(([clientId, key, id]) => [nameOf(clientId, key), id]));
   }
