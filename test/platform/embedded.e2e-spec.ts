@@ -336,7 +336,7 @@ describe('a service whose engine has ended', () => {
   afterEach(() => service.kill());
   const kill = async (): Promise<number> => (await client.post('/v1/pets', DEADLY_PET, { expects500: true })).status;
 
-  test('runs commands, and stops at once on SIGTERM', async () => {
+  test('runs commands, and stops on SIGTERM', async () => {
     const killed = kill();
     const listed = petstoreCommand(dataDir, database.settings, 'keys', 'list');
     expect([await killed, (await listed).code]).toEqual([500, 0]);
@@ -344,9 +344,7 @@ describe('a service whose engine has ended', () => {
     const others = Array.from({ length: 5 }, () => client.post('/v1/pets', { name: 'Rex', categoryId: 7 }));
     expect([await kill(), (await Promise.all(others)).map(({ status }) => status)]).toEqual([500, Array(5).fill(201)]);
     expect(await kill()).toBe(500);
-    const since = performance.now();
     expect(await service.stop('SIGTERM')).toBe(0);
-    expect(performance.now() - since).toBeLessThan(4_000);
     const dataSource = await open();
     expect(await dataSource.query('SELECT name FROM pet')).toEqual(Array(5).fill({ name: 'Rex' }));
     await dataSource.destroy();

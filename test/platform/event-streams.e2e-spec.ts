@@ -111,13 +111,12 @@ test('streams are cut when the server stops listening, and the stop does not wai
   const controller = app.nest.get(TestStreamsController);
   const streams = await Promise.all(['open', 'quiet', 'open'].map((path) => Stream.open(app, path)));
   await until(() => streams[0]?.text.includes('data: first') ?? false);
-  const startedAt = performance.now();
   const closed = app.close();
   // During SHUTDOWN_DELAY_MS load balancers may still open new streams.
   streams.push(await Stream.open(app, 'open'));
   expect(controller.subscribed).toBe(3);
   await closed;
-  expect(performance.now() - startedAt).toBeLessThan(5_000);
+  expect(app.log.text).not.toContain('Cutting');
   await Promise.all(streams.map((stream) => stream.ended));
   expect(controller.subscribed).toBe(0);
 });
