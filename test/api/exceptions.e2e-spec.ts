@@ -12,6 +12,7 @@ import { ApiError, defineError, errorCatalogue } from '#errors';
 import { Public } from '#operations';
 import { createTestApp, type TestApp } from '../support/app.js';
 import type { LogLine } from '../support/memory-log.js';
+import { until } from '../support/until.js';
 
 /*
  * How the service responds to exceptions of a module that is written like any other Nest application.
@@ -81,12 +82,14 @@ test.each([
 ])(
   'a 5xx has a fixed message, and its cause is logged as a warning of its request: %s',
   async (name, status, code, message) => {
-    // Such warnings are written at most once a second.
-    await new Promise((resolve) => setTimeout(resolve, 1_050));
     const headers = { 'x-request-id': `server-${name}` };
-    const answer = await app.client.get(`/v1/test-exceptions/${name}`, { headers });
-    expect(answer.json).toEqual({ code, message, status });
-    expect(answer.headers['retry-after']).toBe(status === 503 ? '1' : undefined);
+    // Such warnings are written at most once a second.
+    await until(async () => {
+      const answer = await app.client.get(`/v1/test-exceptions/${name}`, { headers });
+      expect(answer.json).toEqual({ code, message, status });
+      expect(answer.headers['retry-after']).toBe(status === 503 ? '1' : undefined);
+      return linesOf(`server-${name}`).length > 0;
+    });
     expect(linesOf(`server-${name}`)).toEqual([
       expect.objectContaining({
         level: 40,

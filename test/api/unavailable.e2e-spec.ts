@@ -1,4 +1,3 @@
-import { setTimeout as sleep } from 'node:timers/promises';
 import { DataSource } from 'typeorm';
 import { ApiKeysService } from '#access';
 import { UNAVAILABLE } from '#errors';
@@ -9,7 +8,7 @@ import { createTestApp, type TestApp } from '../support/app.js';
 import { createTestDatabase } from '../support/database.js';
 import { administer } from '../support/postgresql-database.js';
 import { handedOver } from '../support/engines.js';
-import { isDoneWithin } from '../support/until.js';
+import { until } from '../support/until.js';
 
 /* The database becomes unreachable and returns. Not on the embedded engine, which is part of the process. */
 
@@ -39,7 +38,6 @@ async function allowConnections(allowed: boolean): Promise<void> {
 test('503 unavailable with Retry-After while the database is unreachable; liveness stays 200; requests succeed when it returns', async () => {
   const created = await app.client.post('/v1/pets', { name: 'Rex', categoryId: 7 });
   expect(created.status).toBe(201);
-  const awayFrom = performance.now();
   await allowConnections(false);
 
   const calls = [
@@ -60,20 +58,22 @@ test('503 unavailable with Retry-After while the database is unreachable; livene
     new Set(['database_away']),
   );
   expect((await app.client.get('/health/live', { apiKey: null })).status).toBe(200);
-  await sleep(1_100);
   // Readiness stays 200, so that a proxy passes the responses above on to clients.
-  const ready = await app.client.get('/health/ready', { apiKey: null });
-  expect([ready.status, ready.json]).toEqual([200, { status: 'ok', database: 'unreachable' }]);
+  const becomes = (readiness: object): Promise<boolean> =>
+    until(async () => {
+      const { status, text } = await app.client.get('/health/ready', { apiKey: null });
+      expect(status).toBe(200);
+      return text === JSON.stringify(readiness);
+    });
+  await becomes({ status: 'ok', database: 'unreachable' });
   // The cause is logged for the operator, at most once a second.
   const warnings = app.log.lines.filter(({ level, msg }) => level === 40 && msg.startsWith('Returned 503: '));
   expect(warnings.length).toBeGreaterThanOrEqual(1);
-  expect(warnings.length).toBeLessThanOrEqual((performance.now() - awayFrom) / 1_000 + 1);
+  expect(warnings.length).toBeLessThan(calls.length / 2);
 
   await allowConnections(true);
-  await sleep(1_100);
-  expect((await app.client.get(`/v1/pets/${created.json.id}`)).text).toBe(created.text);
-  const answer = await app.client.get('/health/ready', { apiKey: null });
-  expect([answer.status, answer.json]).toEqual([200, { status: 'ok' }]);
+  await until(async () => (await app.client.get(`/v1/pets/${created.json.id}`)).text === created.text);
+  await becomes({ status: 'ok' });
 });
 
 test('in an outage METRICS_TOKEN opens the metrics, and every API key gets 503 after a second; none gets 401', async () => {
@@ -127,12 +127,14 @@ describe('a pool of one connection', () => {
   test('a connection that has not responded in time is not used again', async () => {
     const late = database.transaction(async (transaction) => {
       await transaction.run({ name: '', text: 'SET LOCAL statement_timeout = 0' }, []);
-      await transaction.run({ name: '', text: 'SELECT pg_sleep(5)' }, []);
+      await transaction.run({ name: '', text: 'SELECT pg_sleep(120)' }, []);
     });
-    const refused = expect(late).rejects.toMatchObject({ definition: UNAVAILABLE, message: NOT_DONE });
-    // STATEMENT_TIMEOUT_MS and 1 s more, and no wait for a ROLLBACK.
-    expect(await isDoneWithin(2_000, refused)).toBe(true);
-    expect(await database.write({ name: '', text: 'SELECT 1' }, [])).toEqual([[1]]);
+    await expect(late).rejects.toMatchObject({ definition: UNAVAILABLE, message: NOT_DONE });
+    // It has waited neither for the statement nor for a ROLLBACK behind it.
+    const asleep = `pg_stat_activity WHERE query = 'SELECT pg_sleep(120)' AND state = 'active'`;
+    expect(await database.write({ name: '', text: `SELECT pg_terminate_backend(pid) FROM ${asleep}` }, [])).toEqual([
+      [true],
+    ]);
   });
 
   test('a connection with an open transaction is not used again, and a query runner takes none after its release', async () => {

@@ -7,6 +7,7 @@ import { RequireScopes } from '#operations';
 import { Database } from '#postgres';
 import type { PetStoreConfig } from '../support/config.js';
 import { createTestApp, type TestApp, writeUsage } from '../support/app.js';
+import { until } from '../support/until.js';
 
 /* The metrics that operators need in an emergency: a test causes what a metric counts, and the next scrape shows it. */
 
@@ -79,13 +80,8 @@ function valueOf(metrics: string, series: string): number {
 }
 
 /** Waits until a scrape has this value. */
-async function until(scrape: () => Promise<string>, series: string, expected: number): Promise<void> {
-  for (const deadline = Date.now() + 10_000; ;) {
-    const value = valueOf(await scrape(), series);
-    if (value === expected) return;
-    if (Date.now() > deadline) throw new Error(`${series} is ${value}, not ${expected}.`);
-  }
-}
+const reaches = (scrape: () => Promise<string>, series: string, expected: number): Promise<boolean> =>
+  until(async () => valueOf(await scrape(), series) === expected);
 
 const UNAVAILABLE = (operation: string, cause: string): string =>
   `petstore_http_unavailable_total{operation="${operation}",cause="${cause}"}`;
@@ -106,15 +102,15 @@ describe('an application with small limits', () => {
     gate.close();
     const passing = app.client.get('/v1/test-gated/passage');
     // One of the two is the scrape.
-    await until(scrape, 'petstore_http_requests_in_flight', 2);
+    await reaches(scrape, 'petstore_http_requests_in_flight', 2);
     const before = valueOf(await scrape(), UNAVAILABLE('', 'requests_in_flight'));
     // With a known key it would get one of the places that are kept for these.
     const refused = await app.client.get('/v1/pets', { apiKey: null, headers: { 'x-request-id': 'refused-1' } });
     expect(refused.status).toBe(503);
-    await until(scrape, UNAVAILABLE('', 'requests_in_flight'), before + 1);
+    await reaches(scrape, UNAVAILABLE('', 'requests_in_flight'), before + 1);
     gate.release();
     expect((await passing).status).toBe(200);
-    await until(scrape, 'petstore_http_requests_in_flight', 1);
+    await reaches(scrape, 'petstore_http_requests_in_flight', 1);
     expect(app.log.requests.filter(({ requestId }) => requestId === 'refused-1')).toEqual([
       expect.objectContaining({ status: 503, cause: 'requests_in_flight' }),
     ]);
@@ -122,14 +118,14 @@ describe('an application with small limits', () => {
 
   test('503 by cause: an exception of a module', async () => {
     expect((await app.client.get('/v1/test-gated/own')).status).toBe(503);
-    await until(scrape, UNAVAILABLE('findOwn', 'other'), 1);
+    await reaches(scrape, UNAVAILABLE('findOwn', 'other'), 1);
   });
 
   test('500 by cause: a statement that takes too long, without an error in the log', async () => {
     const { json } = await app.client.get('/v1/test-gated/slow', { expects500: true });
     expect(json).toMatchObject({ code: 'took_too_long', status: 500 });
     expect(app.log.lines.filter(({ level }) => level >= 50)).toEqual([]);
-    await until(scrape, UNAVAILABLE('findSlow', 'database_slow'), 1);
+    await reaches(scrape, UNAVAILABLE('findSlow', 'database_slow'), 1);
   });
 
   test('petstore_build_info has the versions of the service and of Node.js', async () => {
@@ -145,7 +141,7 @@ test('503 by cause: draining', async () => {
   const { app, scrape } = await start();
   (app.nest.getHttpAdapter() as unknown as { beforeClose(): void }).beforeClose();
   expect((await app.client.get('/health/ready', { apiKey: null })).status).toBe(503);
-  await until(scrape, UNAVAILABLE('checkReadiness', 'draining'), 1);
+  await reaches(scrape, UNAVAILABLE('checkReadiness', 'draining'), 1);
   await app.close();
 });
 
@@ -162,10 +158,10 @@ test('open and dropped connections are counted', async () => {
       socket.write('GET /health/live HTTP/1.1\r\nHost: x\r\n\r\n');
       await once(socket, 'data');
     }
-    await until(scrape, 'petstore_http_connections', 5);
+    await reaches(scrape, 'petstore_http_connections', 5);
     expect(valueOf(await scrape(), 'petstore_http_connections_dropped_total')).toBe(0);
     sockets.push(connect(app.port, '127.0.0.1').on('error', () => undefined));
-    await until(scrape, 'petstore_http_connections_dropped_total', 1);
+    await reaches(scrape, 'petstore_http_connections_dropped_total', 1);
   } finally {
     for (const socket of sockets) socket.destroy();
     await app.close();

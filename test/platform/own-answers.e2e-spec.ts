@@ -18,65 +18,72 @@ import { type Observable, of } from 'rxjs';
 import { Public } from '#operations';
 import { createTestApp, type TestApp } from '../support/app.js';
 import { rawRequest } from '../support/raw-request.js';
+import { until } from '../support/until.js';
 
-/** Answers in every way that Nest and Express offer. Most handlers first wait for `wait`. */
+/** Answers in every way that Nest and Express offer. Most handlers first wait for `passed`. */
 @Public()
 @Controller('test-own')
 class TestOwnAnswersController {
-  wait = Promise.resolve();
+  passed = Promise.resolve();
+  waiting = 0;
+
+  private wait(): Promise<void> {
+    this.waiting++;
+    return this.passed;
+  }
 
   @Get('nothing')
   async nothing(): Promise<void> {
-    await this.wait;
+    await this.wait();
   }
 
   @Get('json')
   async json(): Promise<unknown> {
-    await this.wait;
+    await this.wait();
     return { is: 'json' };
   }
 
   @Get('cached')
   @Header('Cache-Control', 'public, max-age=60')
   async cached(): Promise<string> {
-    await this.wait;
+    await this.wait();
     return 'cached';
   }
 
   @Get('res-json')
   async resJson(@Res() response: Response): Promise<void> {
-    await this.wait;
+    await this.wait();
     response.json({ by: 'Express' });
   }
 
   @Get('res-end')
   async resEnd(@Res() response: Response): Promise<void> {
-    await this.wait;
+    await this.wait();
     response.setHeader('Connection', 'keep-alive');
     response.end('by Node');
   }
 
   @Get('res-head')
   async resHead(@Res() response: Response): Promise<void> {
-    await this.wait;
+    await this.wait();
     response.writeHead(200, ['Content-Type', 'text/plain', 'Content-Length', '4']).end('head');
   }
 
   @Get('redirect')
   @Redirect('/v1/test-own/json')
   async redirect(): Promise<void> {
-    await this.wait;
+    await this.wait();
   }
 
   @Get('stream')
   async stream(): Promise<StreamableFile> {
-    await this.wait;
+    await this.wait();
     return new StreamableFile(Readable.from([Buffer.from('a '), Buffer.from('stream')]));
   }
 
   @Sse('events')
   async events(): Promise<Observable<{ data: string }>> {
-    await this.wait;
+    await this.wait();
     return of({ data: 'event' });
   }
 
@@ -129,15 +136,11 @@ describe('a response that a handler writes itself', () => {
   });
 
   test('stops counting as in flight when it begins', async () => {
-    const answers = Array.from({ length: 10 }, () =>
-      rawRequest(app.port, 'GET /v1/test-own/endless HTTP/1.1\r\nHost: x\r\n\r\n', {
-        until: 'never',
-        timeout: 2_000,
-      }).catch(String),
-    );
-    await sleep(300);
+    const call = (): Promise<globalThis.Response> => fetch(`${app.origin}/v1/test-own/endless`);
+    const answers = await Promise.all(Array.from({ length: 10 }, call));
     expect((await app.client.get('/v1/pets')).status).toBe(200);
-    for (const answer of await Promise.all(answers)) expect(answer).toContain('HTTP/1.1 200');
+    expect(answers.map(({ status }) => status)).toEqual(Array(10).fill(200));
+    for (const { body } of answers) await body?.cancel();
   });
 
   test('closes the connection when the body of the request was not read', async () => {
@@ -159,16 +162,16 @@ test('every response of a draining server closes its connection, however it is w
   const app = await createTestApp({ features: [OwnAnswersModule], settings: { SHUTDOWN_DELAY_MS: '1000' } });
   const controller = app.nest.get(TestOwnAnswersController);
   let go!: () => void;
-  controller.wait = new Promise((resolve) => (go = resolve));
+  controller.passed = new Promise((resolve) => (go = resolve));
   const request = (path: string): string => `GET /v1/test-own/${path} HTTP/1.1\r\nHost: x\r\n\r\n`;
   // An event stream announces `keep-alive` itself, and is cut when the server stops listening.
   const kinds = KINDS.flatMap(([path]) => (path === 'events' ? [] : path));
   const begunBefore = kinds.map((path) => rawRequest(app.port, request(path)));
-  await sleep(200);
+  await until(() => controller.waiting === kinds.length);
   const closed = app.close();
-  await sleep(100);
+  await until(async () => (await app.client.get('/health/ready')).status === 503);
   const begunAfter = kinds.map((path) => rawRequest(app.port, request(path)));
-  await sleep(100);
+  await until(() => controller.waiting === 2 * kinds.length);
   go();
   for (const answers of [await Promise.all(begunBefore), await Promise.all(begunAfter)]) {
     for (const [index, answer] of answers.entries()) {

@@ -11,11 +11,3 @@ export async function until<Value>(ask: () => Value | Promise<Value>): Promise<E
     if (performance.now() > deadline) throw new Error(`Never seen: ${ask.toString()}`);
   }
 }
-
-/** Whether a promise is fulfilled within this many ms. Of a pause of the machine only a few count. */
-export async function isDoneWithin(ms: number, promise: Promise<unknown>): Promise<boolean> {
-  let isDone = false;
-  const done = promise.then(() => (isDone = true));
-  for (let waited = 0; waited < ms && !isDone; waited += 20) await Promise.race([done, sleep(20)]);
-  return isDone;
-}
