@@ -1,4 +1,3 @@
-import { setTimeout as sleep } from 'node:timers/promises';
 import { ApiKeysService } from '#access';
 import { createTestApp, type TestApp } from '../support/app.js';
 
@@ -27,9 +26,11 @@ test('503 unavailable: readiness names a missing migration; liveness stays 200',
 
 test('readiness on a newer schema: 200 if all unknown migrations are backward compatible, else 503 that names the other one', async () => {
   const other = await createTestApp();
+  let now = performance.now();
+  const clock = import.meta.jest.spyOn(performance, 'now').mockImplementation(() => now);
   const ready = async (): Promise<unknown> => {
     // Readiness is cached for one second.
-    await sleep(1_000);
+    now += 1_000;
     const { status, json } = await other.client.get('/health/ready', { apiKey: null });
     return [status, (json as { message?: string }).message];
   };
@@ -48,6 +49,7 @@ test('readiness on a newer schema: 200 if all unknown migrations are backward co
       / newer than this version and not backward compatible: it has DropName4102444800001\. Start /,
     ),
   ]);
+  clock.mockRestore();
   await other.close();
 });
 

@@ -2,9 +2,8 @@ import { Controller, Get, Module, StreamableFile } from '@nestjs/common';
 import { once } from 'node:events';
 import { connect } from 'node:net';
 import { PassThrough } from 'node:stream';
-import { setTimeout as sleep } from 'node:timers/promises';
 import { Public } from '#operations';
-import { createTestApp } from '../support/app.js';
+import { createTestApp, type TestApp } from '../support/app.js';
 import { rawRequest } from '../support/raw-request.js';
 import { until } from '../support/until.js';
 
@@ -59,6 +58,10 @@ test('during SHUTDOWN_DELAY_MS readiness is 503, so that load balancers see it, 
   await closed;
 });
 
+/** The error of a new connection, once there is one. */
+const refusal = (app: TestApp): Promise<string> =>
+  until(() => app.client.get('/health/live').then(() => false as const, String));
+
 test('requests in flight finish and their connections close, and new connections are refused', async () => {
   const app = await createTestApp({ features: [SlowModule] });
   const slow = rawRequest(app.port, 'GET /v1/test-slow HTTP/1.1\r\nHost: x\r\n\r\n');
@@ -69,8 +72,7 @@ test('requests in flight finish and their connections close, and new connections
   const { waiting } = app.nest.get(TestSlowController);
   await until(() => waiting.length === 2);
   const closed = app.close();
-  const refusal = await until(() => app.client.get('/health/live').then(() => false as const, String));
-  expect(refusal).toMatch(/ECONNREFUSED|ECONNRESET|socket hang up/);
+  expect(await refusal(app)).toMatch(/ECONNREFUSED|ECONNRESET|socket hang up/);
   waiting.forEach((answer) => answer());
   const answer = await slow;
   expect(answer).toMatch(/^HTTP\/1\.1 200 OK\r\n/);
@@ -86,9 +88,8 @@ test('a response that began before the shutdown is sent completely, and its conn
   const slow = connect(app.port, '127.0.0.1');
   slow.write('GET /v1/test-parts/large HTTP/1.1\r\nHost: x\r\n\r\n');
   await once(slow, 'readable');
-  await sleep(200);
   const closed = app.close();
-  await sleep(500);
+  await refusal(app);
   app.nest.get(TestPartsController).stream.end('last');
   expect(await parts).toMatch(/^HTTP\/1\.1 200 OK\r\n[^]+Connection: keep-alive\r\n[^]+last/);
   let length = 0;
