@@ -15,12 +15,14 @@ import {
 import { REQUEST } from '@nestjs/core';
 import { FileInterceptor } from '@nestjs/platform-express';
 import express, { type Request } from 'express';
+import { once } from 'node:events';
+import type { Server } from 'node:http';
 import { connect } from 'node:net';
-import { setTimeout as sleep } from 'node:timers/promises';
 import { TextProperty } from '#input';
 import { Public, RequireScopes } from '#operations';
 import { createTestApp, type TestApp } from '../support/app.js';
 import { rawRequest } from '../support/raw-request.js';
+import { until } from '../support/until.js';
 
 class Note {
   @TextProperty({ description: 'What to remember.', minLength: 1, maxLength: 20 })
@@ -146,11 +148,11 @@ describe('bodies that code of modules reads', () => {
     const id = reader.replace(/\W/g, '');
     const socket = connect(impatient.port, '127.0.0.1').on('error', () => undefined);
     socket.write(`${head(path, type, body.length, `X-Request-Id: ${id}`)}${body.slice(0, 12)}`);
-    await sleep(100);
+    await once(impatient.nest.getHttpServer() as Server, 'request');
+    await impatient.client.get('/v1/pets');
     socket.destroy();
-    const line = (): object | undefined => impatient.log.requests.find(({ requestId }) => requestId === id);
-    for (let waited = 0; line() === undefined && waited < 5_000; waited += 20) await sleep(20);
-    expect(line()).toMatchObject({ aborted: true });
+    const line = await until(() => impatient.log.requests.find(({ requestId }) => requestId === id));
+    expect(line).toMatchObject({ aborted: true });
     expect(impatient.log.lines.filter(({ level }) => level >= 50)).toEqual([]);
   });
 

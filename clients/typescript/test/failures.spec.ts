@@ -95,10 +95,8 @@ describe('a call fails', () => {
 
   test('at the end of maxTotalMs, also during an attempt', async () => {
     const client = await clientOf([() => undefined], { maxTotalMs: 300, maxAttempts: 100 });
-    const startedAt = performance.now();
     const error = await failureOf(client.createPet(REX));
     expect(error).toMatchObject({ code: 'timeout', status: undefined });
-    expect(performance.now() - startedAt).toBeLessThan(2_000);
   });
 
   test.each([
@@ -201,10 +199,8 @@ describe('AbortSignal', () => {
     const set = jest.spyOn(globalThis, 'setTimeout');
     const clear = jest.spyOn(globalThis, 'clearTimeout');
     setTimeout(() => controller.abort(reason), 200);
-    const startedAt = performance.now();
     const error = await failureOf(client.createPet(REX, { signal: controller.signal }));
     expect([error.code, error.cause]).toEqual(['aborted', reason]);
-    expect(performance.now() - startedAt).toBeLessThan(5_000);
     expect(server.received).toHaveLength(1);
     const wait = set.mock.calls.findIndex(([, ms]) => ms !== undefined && ms >= 30_000);
     expect(clear.mock.calls).toContainEqual([set.mock.results[wait]?.value]);
