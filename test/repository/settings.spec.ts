@@ -33,12 +33,22 @@ function faultOf(environment: Record<string, string>): string {
   throw new Error(`${JSON.stringify(environment)} is accepted.`);
 }
 
-test('every setting has a default; an empty value, or only white space, counts as not set; the result is frozen', () => {
+const NEVER_EMPTY = ['DATABASE_URL', 'DATA_DIR', 'REDIS_URL'];
+
+test.each(NEVER_EMPTY)(
+  '%s is refused where it is empty: the service would store or count elsewhere in silence',
+  (name) => {
+    expect(faultOf({ [name]: ' ' })).toContain(`${name} must be set to a value, or not at all: it is empty`);
+  },
+);
+
+test('every setting has a default; other empty values, or only white space, count as not set; the result is frozen', () => {
   const config = readConfig({});
   expect(config).toBeInstanceOf(Config);
   expect(Object.isFrozen(config)).toBe(true);
   for (const value of ['', ' \t']) {
     const environment = Object.fromEntries(VARIABLES.map(({ name }) => [name, value]));
+    for (const name of NEVER_EMPTY) delete environment[name];
     expect(readConfig(environment)).toEqual(config);
   }
 });

@@ -28,7 +28,7 @@ export const END_FIELD = 'petstore-end';
 export const MAX_HEADER_BYTES = 32 * 1_024 * 1_024;
 
 /** Whether there is a server. Its URI is read where it is needed. */
-const IS_SET = optional('DATABASE_URL', '', '', (uri) => uri);
+const IS_SET = { ...optional('DATABASE_URL', '', '', (uri) => uri), neverEmpty: true as const };
 
 /** The commands that need no database, and those that make one because they fill it. */
 const WITHOUT_DATABASE = new Set(['openapi']);

@@ -3,15 +3,18 @@ import { join } from 'node:path';
 import { optional } from '#settings';
 
 export const EMBEDDED_SETTINGS = {
-  dataDir: optional(
-    'DATA_DIR',
-    'a path of at most 70 bytes, without ~ and variables of a shell',
-    'Directory of the embedded PostgreSQL.',
-    // A file or a container expands neither, and would get a directory of that name.
-    (path) => (/^~|\$\W?[A-Z]/.test(path) ? undefined : path),
-    '.data',
-    '.data',
-  ),
+  dataDir: {
+    ...optional(
+      'DATA_DIR',
+      'a path of at most 70 bytes, without ~ and variables of a shell',
+      'Directory of the embedded PostgreSQL.',
+      // A file or a container expands neither, and would get a directory of that name.
+      (path) => (/^~|\$\W?[A-Z]/.test(path) ? undefined : path),
+      '.data',
+      '.data',
+    ),
+    neverEmpty: true as const,
+  },
 };
 
 /** The folder of the database in DATA_DIR. */

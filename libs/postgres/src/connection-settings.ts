@@ -8,12 +8,15 @@ import { destroySocket } from './pg-connection.internals.js';
 import { executeQuery } from './statements.js';
 
 export const DATABASE_SETTINGS = {
-  databaseUrl: optional(
-    'DATABASE_URL',
-    POSTGRESQL_URI,
-    'PostgreSQL 15 to 18. Not set: an embedded PostgreSQL in this process, for one machine and one process.',
-    parseDatabaseUri,
-  ),
+  databaseUrl: {
+    ...optional(
+      'DATABASE_URL',
+      POSTGRESQL_URI,
+      'PostgreSQL 15 to 18. Not set: an embedded PostgreSQL in this process, for one machine and one process.',
+      parseDatabaseUri,
+    ),
+    neverEmpty: true as const,
+  },
   databaseDirectUrl: {
     ...optional(
       'DATABASE_DIRECT_URL',

@@ -6,7 +6,8 @@ import { StartupError } from '#runtime';
 import { Config } from '#settings';
 import { answerTimeoutMs, directly, type PostgresConfig } from './connection-settings.js';
 import { Batches, type BatchLimits } from './batches.js';
-import { asUnavailable } from './connections/connection-errors.js';
+import { asUnavailable, isUndone } from './connections/connection-errors.js';
+import { serviceUnavailable } from '#errors';
 import { breakOnSilence } from './connections/breaker.js';
 import { type ServicePool, StatementRunner } from './connections/service-pool.js';
 import { executePreparedQuery } from './prepared-query.internals.js';
@@ -25,6 +26,8 @@ const OUTSIDE =
   'This code runs inside a transaction, but its write would be no part of it, and stay if the transaction is undone. Use ' +
   'in(manager) of the SharedRepository, and run or manager of the transaction in place of Database. in(dataSource.manager) writes ' +
   'outside, on purpose.';
+
+const UNDONE = 'Another request was changing the same data, and nothing was changed. Try again.';
 
 /** An open transaction. */
 export interface Transaction {
@@ -168,6 +171,8 @@ export class Database implements OnModuleInit {
    * it are refused, unless NODE_ENV is `production`, and reads on the embedded engine, which has one connection. Inside
    * `@Transactional()` of typeorm-transactional it is a savepoint of that transaction.
    *
+   * It is never repeated: one that PostgreSQL has undone for a concurrent one (SQLSTATE 40001, 40P01) is ApiError UNAVAILABLE.
+   *
    * @param options `timeoutMs`: longest time in ms of each statement, for jobs and reports that need more than
    *   STATEMENT_TIMEOUT_MS; at least 1. On the embedded engine no limit applies.
    */
@@ -195,6 +200,7 @@ export class Database implements OnModuleInit {
         return result;
       });
     } catch (error) {
+      if (isUndone(error)) throw serviceUnavailable('database_busy', UNDONE, { cause: error });
       throw asUnavailable(error, false, this.pool.isWritable);
     }
   }

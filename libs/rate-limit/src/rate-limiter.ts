@@ -21,13 +21,16 @@ export const RATE_LIMIT_SETTINGS = {
     'Requests a minute of one client, with all of its keys together; 0 means no limit. A client ' +
       'may send all of them at once; it gets one sixtieth back each second.',
   ),
-  redisUrl: optional(
-    'REDIS_URL',
-    'a Redis URI such as redis://user:password@host:6379/0, or rediss:// with TLS',
-    'Redis (5 or later) in which instances with the same host and database in DATABASE_URL share the rate limits. Not set, or ' +
-      'while Redis does not respond: each instance counts by itself.',
-    parseRedisUri,
-  ),
+  redisUrl: {
+    ...optional(
+      'REDIS_URL',
+      'a Redis URI such as redis://user:password@host:6379/0, or rediss:// with TLS',
+      'Redis (5 or later) in which instances with the same host and database in DATABASE_URL share the rate limits. Not set, or ' +
+        'while Redis does not respond: each instance counts by itself.',
+      parseRedisUri,
+    ),
+    neverEmpty: true as const,
+  },
 };
 
 /** Another path than the number of a database comes from a password with / that is not percent-encoded. */

@@ -53,8 +53,8 @@ export function isProduction(): boolean {
 }
 
 /**
- * Reads and validates settings. A value that is empty or only white space counts as not set. No other function reads the
- * variables.
+ * Reads and validates settings. A value that is empty or only white space counts as not set, or is refused (`neverEmpty`). No
+ * other function reads the variables.
  *
  * @throws StartupError that names each wrong setting and what it must be, but not its value, which may be a secret
  */
@@ -62,9 +62,11 @@ export function readSettings<S extends Settings>(settings: S, environment: Envir
   const faults: string[] = [];
   const textOf = (name: string): string | undefined => environment[name]?.trim() || undefined;
   const values: Record<string, unknown> = {};
-  for (const [member, { name, shown, needs, read }] of Object.entries(settings)) {
+  for (const [member, { name, shown, needs, neverEmpty, read }] of Object.entries(settings)) {
     const text = textOf(name);
     try {
+      if (neverEmpty && text === undefined && environment[name] !== undefined)
+        throw new WrongValue('set to a value, or not at all: it is empty');
       // Docker's --env-file and Kubernetes keep quotes, and no setting has a value that begins and ends with them.
       if (/^(["'`]).*\1$/.test(text ?? '')) throw new WrongValue('without quotes around it');
       // URLs would be read without them.

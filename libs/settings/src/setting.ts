@@ -16,6 +16,8 @@ export interface Setting<T> {
   readonly about: string;
   /** The name of a setting without which this one may only have its default. */
   readonly needs?: string;
+  /** Whether an empty value is refused: the default would store data elsewhere, or share nothing, in silence. */
+  readonly neverEmpty?: true;
   /** The value of the variable; the default if it is not set. Throws WrongValue. */
   readonly read: (text: string | undefined) => T;
 }

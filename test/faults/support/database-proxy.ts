@@ -4,6 +4,7 @@ import { type AddressInfo, connect, createServer, type Server, type Socket } fro
 export class DatabaseProxy {
   private readonly sockets = new Set<Socket>();
   private isSwallowing = false;
+  private refusal: Buffer | undefined;
 
   private constructor(
     private readonly server: Server,
@@ -47,9 +48,18 @@ export class DatabaseProxy {
     this.sockets.forEach((socket) => socket.resetAndDestroy());
   }
 
+  /** Answers log-ins with an error of this SQLSTATE, as a server or pooler does, and closes all connections that stand. */
+  refuseLogIns(code: string): void {
+    const fields = Buffer.from(`SFATAL\0VFATAL\0C${code}\0Mno session for you\0\0`);
+    this.refusal = Buffer.concat([Buffer.from('E'), Buffer.alloc(4), fields]);
+    this.refusal.writeInt32BE(4 + fields.length, 1);
+    this.reset();
+  }
+
   /** Connects new clients to the target again. */
   deliver(): void {
     this.isSwallowing = false;
+    this.refusal = undefined;
   }
 
   async stop(): Promise<void> {
@@ -61,6 +71,11 @@ export class DatabaseProxy {
     this.keep(socket);
     if (this.isSwallowing) {
       socket.resume();
+      return;
+    }
+    const { refusal } = this;
+    if (refusal !== undefined) {
+      socket.once('data', () => socket.end(refusal));
       return;
     }
     const other = connect(Number(this.target.port), this.target.hostname);

@@ -41,8 +41,7 @@ const MESSAGES = new RegExp(
 );
 
 /** An error of Node, PostgreSQL or TypeORM. */
-interface DatabaseFailure
-  extends NodeJS.ErrnoException, Partial<Pick<DatabaseError, 'severity' | 'routine' | 'where'>> {
+interface DatabaseFailure extends NodeJS.ErrnoException, Partial<Pick<DatabaseError, 'severity' | 'where'>> {
   /** The pg error that a TypeORM error wraps. */
   readonly driverError?: DatabaseFailure;
 }
@@ -60,15 +59,10 @@ export function isConnectionFailure(error: unknown): error is Error {
   if (!(error instanceof Error)) return false;
   if (error instanceof UnusableDatabase) return true;
   const failure = failureOf(error);
-  const { code, syscall, message, routine } = failure;
+  const { code, syscall, message } = failure;
   if (typeof code !== 'string') return MESSAGES.test(message);
   return (
-    (typeof syscall === 'string' && SOCKET_CALLS.has(syscall)) ||
-    NETWORK_ERRORS.test(code) ||
-    SQLSTATES.test(code) ||
-    // The database is closed to connections (ALLOW_CONNECTIONS false). The code alone has other meanings, too, and the message
-    // is in the language of the server.
-    (code === '55000' && routine === 'CheckMyDatabase')
+    (typeof syscall === 'string' && SOCKET_CALLS.has(syscall)) || NETWORK_ERRORS.test(code) || SQLSTATES.test(code)
   );
 }
 
@@ -83,6 +77,11 @@ function failureOf(error: Error): DatabaseFailure {
  */
 export function mayBeStale(error: unknown): boolean {
   return STALE.test(String((error as DatabaseFailure).code));
+}
+
+/** Whether PostgreSQL has undone a statement or transaction for a concurrent one: it could not be serialized, or was part of a deadlock. */
+export function isUndone(error: unknown): error is Error & { readonly code: string } {
+  return error instanceof Error && /^40(001|P01)$/.test(String(failureOf(error).code));
 }
 
 /** Whether PostgreSQL has cancelled a statement, as a rule after STATEMENT_TIMEOUT_MS. It has had no effect. */

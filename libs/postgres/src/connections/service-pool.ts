@@ -1,8 +1,8 @@
 import pg, { type ClientBase, type PoolClient, type PoolConfig } from 'pg';
-import { serviceUnavailable } from '#errors';
+import { ApiError, serviceUnavailable } from '#errors';
 import { collectParameters, destroySocket, unansweredStatement } from '../pg-connection.internals.js';
 import { EXACT, EXACT_TYPES, type Execute, type Statement } from '../statements.js';
-import { asUnavailable, isConnectionFailure, mayBeStale, unavailable } from './connection-errors.js';
+import { asUnavailable, isConnectionFailure, isUndone, mayBeStale, unavailable } from './connection-errors.js';
 
 /** Largest number of callers that wait for a connection of a pool. One more is refused at once. */
 const MAX_WAITING = 1_000;
@@ -14,11 +14,11 @@ const WATCH_MS = 250;
 const STANDBY_WAITS = `${EXACT}SELECT count(*) FROM pg_stat_activity
   WHERE usename = current_user AND wait_event = 'SyncRep' AND state_change < now() - interval '1 second'`;
 
-/** SQLSTATE of a statement that PostgreSQL has undone because of a concurrent one. */
-const NOT_SERIALIZABLE = '40001';
+/** Largest number of attempts of a statement that PostgreSQL has undone because of a concurrent one, by SQLSTATE (see `isUndone`). */
+const MAX_ATTEMPTS: Readonly<Record<string, number>> = { '40001': 20, '40P01': 3 };
 
-/** Largest number of attempts of such a statement, which has had no effect. */
-const MAX_ATTEMPTS = 20;
+/** Largest number of parameters: the protocol counts them in 16 bits. */
+const MAX_PARAMETERS = 65_535;
 
 export interface ServicePoolOptions extends Omit<PoolConfig, 'onConnect'> {
   /** Prepares a new connection before it is used; must end in bounded time. pg-pool waits for it. */
@@ -75,6 +75,12 @@ export class ServicePool extends pg.Pool {
       }
 
       override query(query: unknown, ...others: unknown[]): never {
+        const { values = others[0] } = query as { readonly values?: unknown };
+        if (Array.isArray(values) && values.length > MAX_PARAMETERS)
+          throw new Error(
+            `The statement has ${values.length} parameters, more than the ${MAX_PARAMETERS} of PostgreSQL's protocol. ` +
+              'Send fewer rows at once, or an array for each column (unnest).',
+          );
         // TypeORM sends a text, without parsers of its own.
         const isExact = typeof query === 'string' && query.startsWith(EXACT);
         const sent = isExact ? { text: query, types: EXACT_TYPES } : query;
@@ -106,7 +112,8 @@ export class ServicePool extends pg.Pool {
   /**
    * A connection of the pool.
    *
-   * @throws ApiError UNAVAILABLE while the database is silent or when too many callers wait; any error of `admit` and pg
+   * @throws ApiError UNAVAILABLE while the database is silent, when too many callers wait, and for a connection that never became one,
+   *   whatever the cause; any error of `admit`
    */
   override connect(): Promise<PoolClient>;
   override connect(callback: ConnectCallback): void;
@@ -156,7 +163,8 @@ export class ServicePool extends pg.Pool {
     }
     super.connect((error, client) => {
       if (client === undefined) {
-        callback(error, undefined, () => undefined);
+        // Poolers refuse a log-in by any SQLSTATE.
+        callback(error instanceof ApiError ? error : unavailable(error as Error), undefined, () => undefined);
         return;
       }
       const release = client.release.bind(client);
@@ -218,7 +226,7 @@ export class StatementRunner {
 
   /**
    * Repeats a statement that PostgreSQL undoes for a concurrent one, as it does where `default_transaction_isolation` of the role is not
-   * `read committed`.
+   * `read committed`, or for a deadlock with a change of the schema. It has had no effect.
    *
    * @throws ApiError UNAVAILABLE, which says whether the change may have been made; QueryFailedError
    */
@@ -230,7 +238,7 @@ export class StatementRunner {
         isSent = true;
         return await this.runOn<Row>(client, statement, values, isChange);
       } catch (error) {
-        if ((error as { code?: unknown }).code === NOT_SERIALIZABLE && attempt < MAX_ATTEMPTS) continue;
+        if (isUndone(error) && attempt < (MAX_ATTEMPTS[error.code] ?? 0)) continue;
         throw asUnavailable(error, isSent && isChange);
       }
     }
