@@ -41,7 +41,7 @@ const NOT_EMBEDDED = endToEnd(
 const ANY_ENGINE = endToEnd(
   'api/(connections|cors|error-examples|exceptions|openapi|path-prefix|silent-connections)|api-keys/secret-scanning' +
     '|operation/(metrics|observability-aborted|shutdown)|ordinary-nest/' +
-    '|platform/(body-types|event-streams|extending|input|operation-names|other-transports|own-answers|products)' +
+    '|platform/(body-types|event-streams|extending|input|operation-names|other-transports|own-answers|products|refused-starts)' +
     '|platform/(request-body|request-in-log)|repository/|tracing',
 );
 const EMBEDDED_ONLY = endToEnd('platform/embedded');
@@ -54,7 +54,7 @@ const LONG = endToEnd(
     '|operation/(cli|metrics|observability|refused-start|service-commands|shutdown|start|terminal)' +
     '|ordinary-nest/generated' +
     '|platform/(constraints|database-pool|database-settings|embedded|event-streams|migration|pets-repositories|plain-sql)' +
-    '|platform/(request-body|sharing|sorted-lists|unknown-entity|unshared|upgrading)' +
+    '|platform/(request-body|sharing|sorted-lists|unshared|upgrading)' +
     '|repository/path|tracing|transfer',
 );
 const LONG_UNIT = '/test/repository/(import-rules|package)\\.spec\\.ts$';

@@ -1,18 +1,7 @@
-import {
-  ConflictException,
-  Controller,
-  Header,
-  HttpCode,
-  Module,
-  Redirect,
-  Res,
-  Sse,
-  StreamableFile,
-} from '@nestjs/common';
+import { ConflictException, Header, HttpCode, Module, Redirect, Res, StreamableFile } from '@nestjs/common';
 import type { Response } from 'express';
 import { concat, of, throwError } from 'rxjs';
 import { TextProperty } from '#input';
-import { Public } from '#operations';
 import { Handlers } from './handlers.js';
 import type { Row } from './harness.js';
 
@@ -21,37 +10,9 @@ class Owner {
   name: string;
 }
 
-@Public()
-@Controller('test-answers')
-class TestAnswersController {
-  @Sse('events')
-  events(): unknown {
-    return of({ data: { a: 1 } }, { data: 'two\nlines', type: 'named', id: '7', retry: 5 }, 'text');
-  }
-
-  @Sse('events-that-fail')
-  eventsThatFail(): unknown {
-    return concat(
-      of('first'),
-      throwError(() => new ConflictException('behind the first')),
-    );
-  }
-
-  @Sse('no-events-emitted')
-  noEventsEmitted(): unknown {
-    return throwError(() => new ConflictException('emitted'));
-  }
-}
-
-const of200 = (name: string, more: Partial<Row> = {}): Row => ({
-  title: name,
-  path: `/v1/test-answers/${name}`,
-  status: 200,
-  ...more,
-});
-
 const ANSWER = new Handlers('test-answers');
 const OBJECT = { a: 1, b: [null, undefined], c: undefined, d: new Date(0) };
+const conflict = (): Error => new ConflictException('not emitted');
 const DATE = 'Thu, 01 Jan 2026 00:00:00 GMT';
 
 export const ANSWERS: readonly Row[] = [
@@ -66,7 +27,7 @@ export const ANSWERS: readonly Row[] = [
     { title: 'If-None-Match', status: 304, send: { headers: { 'if-none-match': '"other", W/"own"' } } },
     { decorators: [Header('ETag', '"own"')] },
   ),
-  of200('tagged', { title: 'If-None-Match: "other"', send: { headers: { 'if-none-match': '"other"' } } }),
+  ANSWER.row('tagged', { title: 'If-None-Match: "other"', send: { headers: { 'if-none-match': '"other"' } } }),
   ANSWER.get(
     'dated',
     () => ({ is: 'dated' }),
@@ -80,14 +41,16 @@ export const ANSWERS: readonly Row[] = [
     { parameters: [[Res({ passthrough: true }), Object]] },
   ),
   ANSWER.get('moved', () => undefined, { status: 301 }, { decorators: [Redirect('/v1/test-answers/object', 301)] }),
-  of200('events', { contains: 'event: named\nid: 7\nretry: 5\ndata: two\ndata: lines\n\n' }),
-  of200('events-that-fail', { contains: 'event: error' }),
-  of200('no-events-emitted', { status: 409, contains: 'emitted' }),
+  ANSWER.sse('events', () => of({ data: { a: 1 } }, { data: 'two\nlines', type: 'named', id: '7', retry: 5 }, 'text'), {
+    contains: 'event: named\nid: 7\nretry: 5\ndata: two\ndata: lines\n\n',
+  }),
+  ANSWER.sse('events-that-fail', () => concat(of('first'), throwError(conflict)), { contains: 'event: error' }),
+  ANSWER.sse('no-events-emitted', () => throwError(conflict), { status: 409, contains: 'emitted' }),
   ANSWER.get(
     'attachment',
     () => new StreamableFile(Buffer.from('a,b'), { type: 'text/csv', disposition: 'attachment; filename="a.csv"' }),
   ),
 ];
 
-@Module({ controllers: [TestAnswersController, ANSWER.controller] })
+@Module({ controllers: [ANSWER.controller] })
 export class AnswersModule {}

@@ -2,7 +2,6 @@ import {
   Body,
   type CallHandler,
   type CanActivate,
-  Controller,
   type ExecutionContext,
   HttpCode,
   type MiddlewareConsumer,
@@ -20,7 +19,7 @@ import { FileInterceptor } from '@nestjs/platform-express';
 import { IsString } from 'class-validator';
 import express, { type NextFunction, type Request, type Response } from 'express';
 import type { Observable } from 'rxjs';
-import { Public } from '#operations';
+import { Handlers, type Parameter } from './handlers.js';
 import type { Row } from './harness.js';
 
 class Note {
@@ -43,79 +42,51 @@ class ReplacingInterceptor implements NestInterceptor {
   }
 }
 
-@Public()
-@Controller('test-bodies')
-class TestBodiesController {
-  @Post('guarded')
-  @HttpCode(200)
-  @UseGuards(PasswordGuard)
-  addGuarded(@Body() note: Note): object {
-    return { ...note };
-  }
+const BODY = new Handlers('test-bodies');
+const copied = (note: Note): object => ({ ...note });
+const NOTE: Parameter = [Body(), Note];
 
-  @Post('replaced')
-  @HttpCode(200)
-  @UseInterceptors(ReplacingInterceptor)
-  addReplaced(@Body() note: Note): object {
-    return { ...note };
-  }
-
-  @Post('by-request')
-  @HttpCode(200)
-  byRequest(@Req() { body }: Request): unknown {
-    return { type: typeof body, body: body as unknown };
-  }
-
-  @Post('streamed')
-  @HttpCode(200)
-  async streamed(@Req() request: Request): Promise<object> {
+BODY.bodies(copied, { guarded: Note }, UseGuards(PasswordGuard));
+BODY.bodies(copied, { replaced: Note }, UseInterceptors(ReplacingInterceptor));
+BODY.bodies(({ body }: Request) => ({ type: typeof body, body: body as unknown }), { 'by-request': [Req(), Object] });
+BODY.bodies(
+  async (request: Request) => {
     let bytes = 0;
     for await (const chunk of request) bytes += (chunk as Buffer).length;
     return { bytes };
-  }
-
-  @Post('file')
-  @UseInterceptors(FileInterceptor('file', { limits: { fileSize: 100_000 } }))
-  uploadFile(
-    @UploadedFile() { originalname, buffer }: { originalname: string; buffer: Buffer },
-    @Body() note: Note,
-  ): object {
-    return { originalname, text: buffer.toString(), note, isNote: note instanceof Note };
-  }
-
-  @Post('looked-at')
-  @HttpCode(200)
-  addLookedAt(@Res({ passthrough: true }) response: Response, @Body() note?: Note): object {
-    return { seen: response.get('X-Seen'), note: note?.text };
-  }
-
-  @Post('any')
-  @HttpCode(200)
-  addAny(@Body() body: { hasOwnProperty(name: string): boolean }): object {
+  },
+  { streamed: [Req(), Object] },
+);
+BODY.add(
+  Post('file'),
+  'file',
+  ({ originalname, buffer }: { originalname: string; buffer: Buffer }, note: Note) => ({
+    ...{ originalname, text: buffer.toString(), note },
+    isNote: note instanceof Note,
+  }),
+  {
+    parameters: [[UploadedFile(), Object], NOTE],
+    decorators: [UseInterceptors(FileInterceptor('file', { limits: { fileSize: 100_000 } }))],
+  },
+);
+BODY.add(
+  Post('looked-at'),
+  'looked-at',
+  (response: Response, note?: Note) => ({ seen: response.get('X-Seen'), note: note?.text }),
+  { parameters: [[Res({ passthrough: true }), Object], NOTE], decorators: [HttpCode(200)] },
+);
+BODY.bodies(
+  (body: { hasOwnProperty(name: string): boolean }) => ({
     // eslint-disable-next-line no-prototype-builtins -- modules call it
-    return { has: body.hasOwnProperty('a'), isObject: body instanceof Object, body: JSON.stringify(body) };
-  }
+    ...{ has: body.hasOwnProperty('a'), isObject: body instanceof Object, body: JSON.stringify(body) },
+  }),
+  { any: Object },
+);
+BODY.add(Post('reset'), 'reset', () => ({ text: 'not sent' }), { decorators: [HttpCode(205)] });
+BODY.add(Post('none'), 'none', () => ({ text: 'not sent' }), { decorators: [HttpCode(204)] });
+BODY.bodies((body: unknown) => ({ body: Buffer.isBuffer(body) ? body.toString('hex') : body }), { parsed: Object });
 
-  @Post('reset')
-  @HttpCode(205)
-  reset(): object {
-    return { text: 'not sent' };
-  }
-
-  @Post('none')
-  @HttpCode(204)
-  none(): object {
-    return { text: 'not sent' };
-  }
-
-  @Post('parsed')
-  @HttpCode(200)
-  addParsed(@Body() body: unknown): unknown {
-    return { body: Buffer.isBuffer(body) ? body.toString('hex') : body };
-  }
-}
-
-@Module({ controllers: [TestBodiesController] })
+@Module({ controllers: [BODY.controller] })
 export class BodiesModule implements NestModule {
   configure(consumer: MiddlewareConsumer): void {
     const look = (request: Request, response: Response, next: NextFunction): void => {

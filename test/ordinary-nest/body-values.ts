@@ -64,21 +64,24 @@ function described(value: unknown): unknown {
   return { kind, isUsual, members: Object.entries(value).map(([name, member]) => [name, described(member)]) };
 }
 
-class Payment {
+export class Payment {
   @IsString()
   type: string;
 }
 
-class Card extends Payment {
+export class Card extends Payment {
   @IsInt()
   number: number;
 
   @Min(100)
   cvc: number;
+
+  @Int64Property({ description: 'Its number.', required: false })
+  account?: bigint;
 }
 
 const SUBTYPES: { name: string; value: ClassOf }[] = [{ name: 'card', value: Card }];
-const PAYMENTS = { keepDiscriminatorProperty: true, discriminator: { property: 'type', subTypes: SUBTYPES } };
+export const PAYMENTS = { keepDiscriminatorProperty: true, discriminator: { property: 'type', subTypes: SUBTYPES } };
 
 class Voucher extends Payment {
   @IsOptional()

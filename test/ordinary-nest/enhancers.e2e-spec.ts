@@ -5,7 +5,6 @@ import {
   type CanActivate,
   Catch,
   ClassSerializerInterceptor,
-  Controller,
   type ExceptionFilter,
   type ExecutionContext,
   Get,
@@ -26,9 +25,10 @@ import type { ExpressAdapter } from '@nestjs/platform-express';
 import { Exclude, Expose } from 'class-transformer';
 import type { Request, Response } from 'express';
 import { map, type Observable, of, tap, timeout } from 'rxjs';
-import { Public, RequireScopes } from '#operations';
+import { RequireScopes } from '#operations';
 import { PetsController } from '../../src/pets/pets.controller.js';
 import { createTestApp, type TestApp } from '../support/app.js';
+import { Handlers, type Parameter } from './handlers.js';
 import { Pair, type Row } from './harness.js';
 
 /* Guards, interceptors, pipes and filters that a module binds for all modules: on stock Nest, on the service, and with pets. */
@@ -82,35 +82,44 @@ class UpperCasePipe implements PipeTransform {
   }
 }
 
-@Controller('test-bound')
-@RequireScopes()
-class TestBoundController {
-  @Get('visit')
-  visit(): Visit {
-    return new Visit(7);
-  }
+const HANDLERS = new Handlers('test-bound');
+const PIPED: Parameter[] = [
+  [Param('name'), String],
+  [Param('number', ParseIntPipe), Number],
+];
+const fails = (error: Error) => () => {
+  throw error;
+};
+HANDLERS.add(Get('public'), 'open', () => ['open']);
 
-  @Get('closed')
-  closed(): never {
-    throw new OutOfHours('until nine');
-  }
-
-  @Get('missing')
-  missing(): never {
-    throw new NotFoundException('No visit.');
-  }
-
-  @Get('piped/:name/:number')
-  piped(@Param('name') name: string, @Param('number', ParseIntPipe) number: number): unknown {
-    return { name, number };
-  }
-
-  @Get('public')
-  @Public()
-  open(): string[] {
-    return ['open'];
-  }
-}
+const ROWS: readonly Row[] = [
+  HANDLERS.get(
+    'visit',
+    () => new Visit(7),
+    { title: 'ClassSerializerInterceptor', contains: 'visit 7' },
+    { decorators: [RequireScopes()] },
+  ),
+  HANDLERS.row('visit', { title: 'an interceptor with map', send: { headers: { 'x-wrap': 'yes' } }, contains: 'data' }),
+  HANDLERS.row('visit', { title: 'a guard', send: { headers: { 'x-refuse': 'yes' } }, status: 403 }),
+  HANDLERS.get('closed', fails(new OutOfHours('until nine')), {
+    title: 'a filter of one exception',
+    status: 418,
+    contains: 'until nine',
+    isNoErrorBody: true,
+  }),
+  HANDLERS.get('missing', fails(new NotFoundException('No visit.')), {
+    title: 'an exception for which the module has no filter',
+    status: 404,
+    contains: 'No visit.',
+  }),
+  HANDLERS.get(
+    'piped/:name/:number',
+    (name: string, number: number) => ({ name, number }),
+    { title: 'a pipe', path: '/v1/test-bound/piped/ann/7', contains: 'ANN' },
+    { parameters: PIPED },
+  ),
+  HANDLERS.row('piped/ann/x', { title: 'a pipe of a parameter', status: 400 }),
+];
 
 const BOUND: Provider[] = [
   { provide: APP_INTERCEPTOR, useClass: ClassSerializerInterceptor },
@@ -120,7 +129,7 @@ const BOUND: Provider[] = [
   { provide: APP_PIPE, useClass: UpperCasePipe },
 ];
 
-@Module({ controllers: [TestBoundController], providers: BOUND })
+@Module({ controllers: [HANDLERS.controller], providers: BOUND })
 class BoundModule {}
 
 let pair: Pair;
@@ -130,29 +139,6 @@ beforeAll(async () => {
   app = pair.ours;
 });
 afterAll(() => pair.close());
-
-const wrap = { headers: { 'x-wrap': 'yes' } };
-const refuse = { headers: { 'x-refuse': 'yes' } };
-const ROWS: readonly Row[] = [
-  { title: 'ClassSerializerInterceptor', path: '/v1/test-bound/visit', status: 200, contains: 'visit 7' },
-  { title: 'an interceptor with map', path: '/v1/test-bound/visit', send: wrap, status: 200, contains: 'data' },
-  {
-    title: 'a filter of one exception',
-    path: '/v1/test-bound/closed',
-    status: 418,
-    contains: 'until nine',
-    isNoErrorBody: true,
-  },
-  {
-    title: 'an exception for which the module has no filter',
-    path: '/v1/test-bound/missing',
-    status: 404,
-    contains: 'No visit.',
-  },
-  { title: 'a guard', path: '/v1/test-bound/visit', send: refuse, status: 403 },
-  { title: 'a pipe', path: '/v1/test-bound/piped/ann/7', status: 200, contains: 'ANN' },
-  { title: 'a pipe of a parameter', path: '/v1/test-bound/piped/ann/x', status: 400 },
-];
 
 test.each(ROWS.map((row) => [row.title, row] as const))('bound for all modules: %s', async (_, row) => {
   await pair.compare(row);

@@ -1,4 +1,4 @@
-import { Body, Controller, Get, HttpCode, Post, type Type } from '@nestjs/common';
+import { Body, Controller, Get, HttpCode, Post, Sse, type Type } from '@nestjs/common';
 import { Public } from '#operations';
 import type { Row } from './harness.js';
 
@@ -20,8 +20,19 @@ export class Handlers {
   }
 
   /** Declares a handler of GET at `<path>/<name>`, and returns a row that requests it. */
-  get(name: string, answer: (given: never) => unknown, more: Partial<Row> = {}, declared: Declared = {}): Row {
+  get(name: string, answer: (...given: never[]) => unknown, more: Partial<Row> = {}, declared: Declared = {}): Row {
     this.add(Get(name), name, answer, declared);
+    return this.row(name, more);
+  }
+
+  /** The same of a handler with `@Sse`. */
+  sse(name: string, answer: () => unknown, more: Partial<Row> = {}): Row {
+    this.add(Sse(name), name, answer);
+    return this.row(name, more);
+  }
+
+  /** Another request to a handler. */
+  row(name: string, more: Partial<Row>): Row {
     return { title: `${this.path}/${name}`, path: `/v1/${this.path}/${name}`, status: 200, ...more };
   }
 
@@ -37,11 +48,12 @@ export class Handlers {
     }
   }
 
-  private add(
+  /** Declares a handler by the decorator of its route. */
+  add(
     route: MethodDecorator,
     name: string,
     answer: unknown,
-    { parameters = [], decorators = [] }: Declared,
+    { parameters = [], decorators = [] }: Declared = {},
   ): void {
     const { prototype } = this.controller as { prototype: object };
     const handler = (answer as (...given: unknown[]) => unknown).bind(undefined);

@@ -1,4 +1,4 @@
-import { Body, Controller, Get, HttpCode, Module, Param, Patch, Post, Query } from '@nestjs/common';
+import { Body, Module, Param, Patch, Query } from '@nestjs/common';
 import { PartialType } from '@nestjs/swagger';
 import { Expose, Transform, Type } from 'class-transformer';
 import {
@@ -13,7 +13,7 @@ import {
   ValidateNested,
 } from 'class-validator';
 import { OpaqueParameter, TextProperty } from '#input';
-import { Public } from '#operations';
+import { Handlers } from './handlers.js';
 import type { Row } from './harness.js';
 
 class IdParams {
@@ -77,49 +77,29 @@ class Unruled {
   any?: unknown;
 }
 
-@Public()
-@Controller('test-input')
-class TestInputController {
-  @Get('ids/:id')
-  readId(@Param() params: IdParams): unknown {
-    return { ...params, isParams: params instanceof IdParams };
-  }
+const INPUTS = new Handlers('test-input');
+const unchanged = (value: unknown): unknown => value;
+INPUTS.bodies(
+  (owner: NewOwner) => ({ name: owner.name, familyName: owner.familyName, isOwner: owner instanceof NewOwner }),
+  { owners: NewOwner },
+);
+INPUTS.bodies(unchanged, { orders: NewOrder });
+INPUTS.bodies((body: unknown) => ({ body, isClass: body instanceof Unruled }), { any: Unruled });
+INPUTS.add(Patch('owners'), 'changeOwner', (change: OwnerChange) => ({ ...change }), {
+  parameters: [[Body(), OwnerChange]],
+});
+INPUTS.get(
+  'ids/:id',
+  (params: IdParams) => ({ ...params, isParams: params instanceof IdParams }),
+  {},
+  {
+    parameters: [[Param(), IdParams]],
+  },
+);
+INPUTS.get('tags', unchanged, {}, { parameters: [[Query(), TagsQuery]] });
+INPUTS.get('words', unchanged, {}, { parameters: [[Query(), WordsQuery]] });
 
-  @Get('tags')
-  listTags(@Query() query: TagsQuery): unknown {
-    return query;
-  }
-
-  @Get('words')
-  listWords(@Query() query: WordsQuery): unknown {
-    return query;
-  }
-
-  @Post('owners')
-  @HttpCode(200)
-  addOwner(@Body() owner: NewOwner): unknown {
-    return { name: owner.name, familyName: owner.familyName, isOwner: owner instanceof NewOwner };
-  }
-
-  @Patch('owners')
-  changeOwner(@Body() change: OwnerChange): unknown {
-    return { ...change };
-  }
-
-  @Post('orders')
-  @HttpCode(200)
-  addOrder(@Body() order: NewOrder): unknown {
-    return order;
-  }
-
-  @Post('any')
-  @HttpCode(200)
-  addAny(@Body() body: Unruled): unknown {
-    return { body, isClass: body instanceof Unruled };
-  }
-}
-
-@Module({ controllers: [TestInputController] })
+@Module({ controllers: [INPUTS.controller] })
 export class InputModule {}
 
 const refused = (code: string, message: string): object => ({ code, message, status: 400 });

@@ -1,14 +1,11 @@
 import {
   ConflictException,
-  Controller,
-  Get,
   Header,
   HttpCode,
   type MiddlewareConsumer,
   Module,
   type NestModule,
   Res,
-  Sse,
   StreamableFile,
 } from '@nestjs/common';
 import {
@@ -23,7 +20,6 @@ import { createReadStream } from 'node:fs';
 import { Readable } from 'node:stream';
 import { from, of } from 'rxjs';
 import { Int64Property, TextProperty } from '#input';
-import { Public } from '#operations';
 import { type Declared, Handlers, type Parameter } from './handlers.js';
 import type { Row } from './harness.js';
 
@@ -71,98 +67,9 @@ const cards = (): object[] =>
   );
 const CARD = '{"name":"ann","colour":"red"}';
 
-@Public()
-@Controller('test-ways')
-class TestWaysController {
-  @Get('observable')
-  observable(): unknown {
-    return of(owner('ann'), owner('bob'));
-  }
-
-  @Get('values')
-  async *values(): AsyncGenerator<unknown> {
-    yield owner('ann');
-    yield await Promise.resolve([owner('bob')]);
-  }
-
-  @Get('values-exact')
-  async *valuesExact(): AsyncGenerator<unknown> {
-    yield await Promise.resolve(account());
-  }
-
-  @Get('values-of-a-bigint')
-  async *valuesOfBigint(): AsyncGenerator<unknown> {
-    yield await Promise.resolve({ total: LARGEST });
-  }
-
-  @Get('values-of-a-stream')
-  valuesOfStream(): Readable {
-    return Readable.from([{ a: 1 }, { b: [null, undefined] }, 'text', 7]);
-  }
-
-  @Get('texts')
-  async *texts(): AsyncGenerator<string> {
-    yield await Promise.resolve('a ü');
-    yield 'b';
-  }
-
-  @Get('no-values')
-  async *noValues(): AsyncGenerator<unknown> {}
-
-  @Get('values-that-fail')
-  async *valuesThatFail(): AsyncGenerator<unknown> {
-    await Promise.reject(new ConflictException('before the first'));
-    yield 1;
-  }
-
-  @Get('values-typed')
-  @Header('Content-Type', 'application/json-seq')
-  async *valuesTyped(): AsyncGenerator<unknown> {
-    yield await Promise.resolve({ a: 1 });
-  }
-
-  @Get('web-response')
-  webResponse(): unknown {
-    return new globalThis.Response('{"a":1}', { status: 201, headers: { 'content-type': 'application/json' } });
-  }
-
-  @Sse('events')
-  events(): unknown {
-    return from([{ data: owner('ann'), type: 'named', id: '7' }, { data: [owner('bob')] }, owner('cid'), { data: 7 }]);
-  }
-
-  @Sse('events-later')
-  async eventsLater(): Promise<unknown> {
-    return Promise.resolve(of({ data: owner('ann') }));
-  }
-
-  @Sse('events-exact')
-  eventsExact(): unknown {
-    return of({ data: account() });
-  }
-
-  @Sse('events-of-derived')
-  eventsOfDerived(): unknown {
-    const [plain, twice, card] = cards();
-    return from([{ data: plain }, { data: [twice] }, { data: { card } }, { data: new Owned() }]);
-  }
-
-  @Get('values-of-derived')
-  async *valuesOfDerived(): AsyncGenerator<unknown> {
-    yield await Promise.resolve([...cards(), new Owned()]);
-  }
-
-  @Sse('events-of-a-bigint')
-  eventsOfBigint(): unknown {
-    return of({ data: { total: LARGEST } }, 1n);
-  }
-
-  @Sse('events-that-contain-themselves')
-  eventsThatContainThemselves(): unknown {
-    const data: Record<string, unknown> = {};
-    data['data'] = data;
-    return of({ data });
-  }
+/** An iterable of values, each of which may come later. */
+async function* values(...given: unknown[]): AsyncGenerator<unknown> {
+  for (const value of given) yield await value;
 }
 
 /** The first parameter of a handler that writes the response itself, and of one that only changes it. */
@@ -173,13 +80,6 @@ const WAY = new Handlers('test-written');
 /** A row of a handler that writes the response itself. */
 const written = (name: string, write: (response: Response) => unknown, more: Partial<Row> = {}): Row =>
   WAY.get(name, write, more, { parameters: RESPONSE });
-
-const ofWays = (name: string, more: Partial<Row> = {}): Row => ({
-  title: `${name}`,
-  path: `/v1/test-ways/${name}`,
-  status: 200,
-  ...more,
-});
 
 /** On stock Nest `JSON.stringify` refuses a bigint, and the instance is written by its `toJSON`. */
 const meantExact = (body: unknown, status: number): Partial<Row> => ({
@@ -198,7 +98,7 @@ const WAYS: readonly Row[] = [
     contains: '{"owners":[{"name":"ann"}],"of":{"name":"bob"}}',
   }),
   written('jsonp', (response) => response.jsonp(owner('ann'))),
-  ofWays('jsonp', { title: 'by-jsonp with a callback', path: '/v1/test-written/jsonp?callback=take' }),
+  WAY.row('jsonp?callback=take', { title: 'by-jsonp with a callback' }),
   written('json-exact', (response) => response.json(account()), meantExact(JSON.parse(EXACT), 200)),
   written('json-of-a-bigint', (response) => response.json({ total: LARGEST }), meantExact(JSON.parse(TOTAL), 500)),
   written('json-undefined', (response) => response.json(undefined)),
@@ -210,36 +110,67 @@ const WAYS: readonly Row[] = [
   ),
   written('send', (response) => response.status(203).send(owner('ann')), { status: 203, contains: '{"name":"ann"}' }),
   written('send-text', (response) => response.send('text ü')),
-  ofWays('observable', { contains: '{"name":"bob"}' }),
-  ofWays('values', { contains: '{"name":"ann"}\n[{"name":"bob"}]\n' }),
-  ofWays('values-exact', { contains: `${AS_TEXT}\n` }),
-  ofWays('values-of-a-bigint', { status: 500, send: { expects500: true } }),
-  ofWays('values-of-a-stream', { contains: '{"a":1}\n{"b":[null,null]}\ntext7\n' }),
-  ofWays('texts', { contains: 'a üb' }),
-  ofWays('no-values'),
-  ofWays('values-that-fail', { status: 409 }),
-  ofWays('values-typed', { contains: '{"a":1}\n' }),
-  ofWays('web-response', { status: 201 }),
-  ofWays('events', {
-    contains: eventsOf(
-      'event: named\nid: 7\ndata: {"name":"ann"}',
-      'id: 1\ndata: [{"name":"bob"}]',
-      'id: 2',
-      'id: 3\ndata: 7',
-    ),
+  WAY.get('observable', () => of(owner('ann'), owner('bob')), { contains: '{"name":"bob"}' }),
+  WAY.get('values', () => values(owner('ann'), [owner('bob')]), { contains: '{"name":"ann"}\n[{"name":"bob"}]\n' }),
+  WAY.get('values-exact', () => values(account()), { contains: `${AS_TEXT}\n` }),
+  WAY.get('values-of-a-bigint', () => values({ total: LARGEST }), { status: 500, send: { expects500: true } }),
+  WAY.get('values-of-a-stream', () => Readable.from([{ a: 1 }, { b: [null, undefined] }, 'text', 7]), {
+    contains: '{"a":1}\n{"b":[null,null]}\ntext7\n',
   }),
-  ofWays('events-later', { contains: eventsOf('id: 1\ndata: {"name":"ann"}') }),
-  ofWays('events-exact', { contains: eventsOf(`id: 1\ndata: ${AS_TEXT}`) }),
-  ofWays('events-of-a-bigint', { status: 500, send: { expects500: true } }),
-  ofWays('events-of-derived', {
-    contains: eventsOf(
-      `id: 1\ndata: ${CARD}`,
-      `id: 2\ndata: [${CARD}]`,
-      `id: 3\ndata: {"card":${CARD}}`,
-      'id: 4\ndata: {"name":"dan"}',
-    ),
+  WAY.get('texts', () => values('a ü', 'b'), { contains: 'a üb' }),
+  WAY.get('no-values', () => values()),
+  WAY.get('values-that-fail', () => values(Promise.reject(new ConflictException('before the first'))), { status: 409 }),
+  WAY.get(
+    'values-typed',
+    () => values({ a: 1 }),
+    { contains: '{"a":1}\n' },
+    {
+      decorators: [Header('Content-Type', 'application/json-seq')],
+    },
+  ),
+  WAY.get(
+    'web-response',
+    () => new globalThis.Response('{"a":1}', { status: 201, headers: { 'content-type': 'application/json' } }),
+    { status: 201 },
+  ),
+  WAY.sse(
+    'events',
+    () => from([{ data: owner('ann'), type: 'named', id: '7' }, { data: [owner('bob')] }, owner('cid'), { data: 7 }]),
+    {
+      contains: eventsOf(
+        'event: named\nid: 7\ndata: {"name":"ann"}',
+        'id: 1\ndata: [{"name":"bob"}]',
+        'id: 2',
+        'id: 3\ndata: 7',
+      ),
+    },
+  ),
+  WAY.sse('events-later', () => Promise.resolve(of({ data: owner('ann') })), {
+    contains: eventsOf('id: 1\ndata: {"name":"ann"}'),
   }),
-  ofWays('values-of-derived', { contains: `[${CARD},${CARD},${CARD},{"name":"dan"}]\n` }),
+  WAY.sse('events-exact', () => of({ data: account() }), { contains: eventsOf(`id: 1\ndata: ${AS_TEXT}`) }),
+  WAY.sse('events-of-a-bigint', () => of({ data: { total: LARGEST } }, 1n), {
+    status: 500,
+    send: { expects500: true },
+  }),
+  WAY.sse(
+    'events-of-derived',
+    () => {
+      const [plain, twice, card] = cards();
+      return from([{ data: plain }, { data: [twice] }, { data: { card } }, { data: new Owned() }]);
+    },
+    {
+      contains: eventsOf(
+        `id: 1\ndata: ${CARD}`,
+        `id: 2\ndata: [${CARD}]`,
+        `id: 3\ndata: {"card":${CARD}}`,
+        'id: 4\ndata: {"name":"dan"}',
+      ),
+    },
+  ),
+  WAY.get('values-of-derived', () => values([...cards(), new Owned()]), {
+    contains: `[${CARD},${CARD},${CARD},{"name":"dan"}]\n`,
+  }),
   ...cards().map((card) => WAY.get(card.constructor.name, () => card)),
 ];
 
@@ -361,7 +292,7 @@ const REPLACED: readonly Row[] = [
 
 export const RESPONSES: readonly Row[] = [...WAYS, ...TYPES, ...REPLACED];
 
-@Module({ controllers: [TestWaysController, WAY.controller, TYPE.controller, CHANGED.controller] })
+@Module({ controllers: [WAY.controller, TYPE.controller, CHANGED.controller] })
 export class ResponsesModule implements NestModule {
   configure(consumer: MiddlewareConsumer): void {
     const replace = ({ headers }: Request, response: Response, next: NextFunction): void => {

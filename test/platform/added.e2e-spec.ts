@@ -1,22 +1,6 @@
-import {
-  Body,
-  Controller,
-  Get,
-  type INestApplication,
-  Injectable,
-  Module,
-  Post,
-  Query,
-  type Type as Class,
-  UsePipes,
-  ValidationPipe,
-  VERSION_NEUTRAL,
-} from '@nestjs/common';
-import { APP_PIPE } from '@nestjs/core';
+import { Controller, Get, Injectable, Module, type Type as Class } from '@nestjs/common';
 import { ApiOkResponse, ApiOperation } from '@nestjs/swagger';
 import { TypeOrmModule } from '@nestjs/typeorm';
-import { Transform, Type } from 'class-transformer';
-import { IsInt, ValidateNested } from 'class-validator';
 import {
   Column,
   DataSource,
@@ -31,11 +15,10 @@ import {
 } from 'typeorm';
 import { ApiKeysService } from '#access';
 import { Idempotency } from '#resources';
-import { TextProperty } from '#input';
 import { Metrics } from '#ops';
-import { Public, RequireScopes, Tag } from '#operations';
+import { RequireScopes, Tag } from '#operations';
 import { Database, type Migration } from '#postgres';
-import { Clock, StartupError } from '#runtime';
+import { Clock } from '#runtime';
 import { Config } from '#settings';
 import { type Additions, createTestApp, type TestApp } from '../support/app.js';
 
@@ -99,56 +82,6 @@ class TestShipsController {
   providers: [Harbour],
 })
 class ShipsModule {}
-
-const implicit = new ValidationPipe({ transform: true, transformOptions: { enableImplicitConversion: true } });
-
-@Module({ providers: [{ provide: APP_PIPE, useValue: implicit }] })
-class ImplicitModule {}
-
-class Piped {
-  @TextProperty({ description: 'A name.', minLength: 1, maxLength: 9 })
-  name: string;
-}
-
-@Public()
-@Controller('test-piped')
-class TestPipedController {
-  @Post()
-  @UsePipes(new ValidationPipe({ exceptionFactory: String, transform: true }))
-  add(@Body() piped: Piped): Piped {
-    return piped;
-  }
-
-  @Get()
-  list(@Query(new ValidationPipe({ stopAtFirstError: true })) piped: Piped): Piped {
-    return piped;
-  }
-
-  @Get('usual')
-  @UsePipes(new ValidationPipe({ transform: true, whitelist: true }))
-  findUsual(@Query() piped: Piped): Piped {
-    return piped;
-  }
-}
-
-@Module({ controllers: [TestPipedController] })
-class PipedModule {}
-
-/** A module with one public handler of GET. */
-function routeOf(path: string): Class {
-  @Public()
-  @Controller({ version: VERSION_NEUTRAL })
-  class TestController {
-    @Get(path)
-    answer(): string {
-      return path;
-    }
-  }
-
-  @Module({ controllers: [TestController] })
-  class TestModule {}
-  return TestModule;
-}
 
 /** Refers to a table of the service and to the table of the other migration, so it must run after both. */
 class FillShips1795500000001 implements Migration {
@@ -294,59 +227,4 @@ test('a module without imports gets every provider of the platform that packages
   } finally {
     await app.close();
   }
-});
-
-class Unit {
-  @TextProperty({ description: 'Its name.', minLength: 1, maxLength: 10 }) name: string;
-}
-
-class Line {
-  @IsInt() count: number;
-  @ValidateNested() @Type(() => Object) unit: Unit;
-  @ValidateNested() @Type(() => Unit) other: Unit;
-}
-
-class TestNestedOrder {
-  @ValidateNested({ each: true }) @Type(() => Line) lines: Line[];
-  @ValidateNested({ each: true }) units: Unit[];
-  @ValidateNested() @Transform(({ value }) => Object.assign(new Unit(), value) as Unit) made: Unit;
-}
-
-@Public()
-@Controller('test-nested')
-class TestNestedController {
-  @Post()
-  add(@Body() _order: TestNestedOrder): void {}
-}
-
-@Module({ controllers: [TestNestedController] })
-class NestedModule {}
-
-test.each([
-  [
-    {
-      setUp: (nest: INestApplication) =>
-        void nest.useGlobalPipes(new ValidationPipe({ whitelist: true, forbidNonWhitelisted: true })),
-    },
-    /: forbidNonWhitelisted of a global ValidationPipe\. Remove/,
-  ],
-  [
-    { features: [PipedModule] },
-    /: exceptionFactory of the ValidationPipe of TestPipedController\.add, stopAtFirstError of .*\.list\. Remove/,
-  ],
-  [
-    { features: [NestedModule] },
-    /^@ValidateNested\(\) needs @Type\(\(\) => TheClass\) beside it, .*: TestNestedOrder\.units, Line\.unit\.$/,
-  ],
-  [{ features: [ImplicitModule] }, /: enableImplicitConversion of a global ValidationPipe\. Remove/],
-  [
-    { features: [routeOf('health/:check')] },
-    /^The route \/health\/live is never reached: \/health\/:check stands before it\. /,
-  ],
-  [{ features: [routeOf('metrics')] }, /^The route \/metrics is never reached: \/metrics stands before it\. /],
-])('a start that would ignore what a project adds, or could not reach, fails: %#', async (options, sentence) => {
-  await expect(createTestApp(options)).rejects.toMatchObject({
-    name: StartupError.name,
-    message: expect.stringMatching(sentence) as string,
-  });
 });

@@ -4,7 +4,6 @@ import {
   type ExecutionContext,
   Injectable,
   Module,
-  Scope,
   Sse,
   UnauthorizedException,
 } from '@nestjs/common';
@@ -150,12 +149,4 @@ test('a guard of a team spares public routes by PUBLIC_METADATA', async () => {
     (await app.client.get(path, { headers: { 'x-closed': 'yes' } })).status;
   const paths = ['/v1/pets', '/health/live', '/docs', '/openapi.json'];
   expect(await Promise.all(paths.map(statusOf))).toEqual([403, 200, 200, 200]);
-});
-
-test('the start fails for an authenticator with the scope of a request', async () => {
-  @Injectable({ scope: Scope.REQUEST })
-  class ScopedAuthenticator extends JwtAuthenticator {}
-  @Module({ providers: [ScopedAuthenticator] })
-  class ScopedModule {}
-  await expect(createTestApp({ features: [ScopedModule] })).rejects.toThrow('ScopedAuthenticator must be a singleton');
 });

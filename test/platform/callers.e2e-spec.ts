@@ -8,7 +8,6 @@ import {
   Injectable,
   Module,
   type NestInterceptor,
-  Param,
   Query,
   Scope,
   UnauthorizedException,
@@ -37,7 +36,8 @@ import {
 } from '#platform';
 import { describeApplication } from '../../libs/service/src/without-service.js';
 import { PET_STORE } from '../../src/app.description.js';
-import { appModuleWith, createTestApp, type TestApp, type TestAppOptions } from '../support/app.js';
+import { Handlers } from '../ordinary-nest/handlers.js';
+import { appModuleWith, createTestApp, type TestApp } from '../support/app.js';
 
 /* Who calls: for handlers, services, guards and interceptors of modules, and in the document. The tenants are those of docs/extending.md. */
 
@@ -266,37 +266,20 @@ describe('security schemes', () => {
   const documentOf = async ({ client }: TestApp): Promise<OpenAPIObject> =>
     (await client.get('/openapi.json')).json as OpenAPIObject;
 
-  @Controller('test-secured')
-  @RequireScopes('toys:read')
-  class TestSecuredController {
-    @Get('plain')
-    readPlain(): void {}
-
-    @Get('named')
-    @ApiSecurity('token')
-    @ApiBearerAuth('bearerAuth')
-    readNamed(): void {}
-
-    @Get('scoped')
-    @ApiOAuth2(['toys:read'], 'token')
-    readScoped(): void {}
-
-    @Get('session')
-    @ApiCookieAuth('session')
-    readSession(): void {}
-
-    @Get('open/:id')
-    @Public()
-    @ApiSecurity('token')
-    readOpen(@Param('id') _id: string): void {}
-
-    @Get('guarded')
-    @Public()
-    @ApiCookieAuth('session')
-    readGuarded(): void {}
+  const SECURED = new Handlers('test-secured');
+  const decoratorsOf: Record<string, MethodDecorator[]> = {
+    plain: [RequireScopes('toys:read')],
+    named: [RequireScopes('toys:read'), ApiSecurity('token'), ApiBearerAuth('bearerAuth')],
+    scoped: [RequireScopes('toys:read'), ApiOAuth2(['toys:read'], 'token')],
+    session: [RequireScopes('toys:read'), ApiCookieAuth('session')],
+    'open/{id}': [ApiSecurity('token')],
+    guarded: [ApiCookieAuth('session')],
+  };
+  for (const [path, decorators] of Object.entries(decoratorsOf)) {
+    SECURED.add(Get(path.replace('{id}', ':id')), path, () => undefined, { decorators });
   }
 
-  @Module({ controllers: [TestSecuredController], providers: [TokenAuthenticator] })
+  @Module({ controllers: [SECURED.controller], providers: [TokenAuthenticator] })
   class SecuredModule {}
 
   test('an authenticator adds its own, which every operation that is not public takes beside the API key', async () => {
@@ -314,7 +297,7 @@ describe('security schemes', () => {
     });
     expect(document.security).toEqual([{ bearerAuth: [] }, { token: [] }]);
     const securityOf = (path: string): unknown => document.paths[`/test-secured/${path}`]?.get?.security;
-    expect(['plain', 'named', 'scoped', 'session', 'open/{id}', 'guarded'].map(securityOf)).toEqual([
+    expect(Object.keys(decoratorsOf).map(securityOf)).toEqual([
       undefined,
       undefined,
       [{ bearerAuth: [] }, { token: ['toys:read'] }],
@@ -332,34 +315,5 @@ describe('security schemes', () => {
     const { security, components } = await documentOf(plain);
     await plain.close();
     expect([security, Object.keys(components?.securitySchemes ?? {})]).toEqual([[{ bearerAuth: [] }], ['bearerAuth']]);
-  });
-
-  test.each<[string, TestAppOptions, string]>([
-    [
-      'an operation names one that is not declared',
-      { features: [SecuredModule] },
-      "TestSecuredController.readSession names the security scheme 'session', which is not declared. Remove the decorator for " +
-        'API keys, which every operation takes; else declare the scheme in securitySchemes: of an Authenticator, or of ' +
-        'defineService for a guard of a module.',
-    ],
-    [
-      'two have one name',
-      { features: [SecuredModule], securitySchemes: { ...SESSION, token } },
-      "There are two security schemes 'token'. Give one of them another name.",
-    ],
-    [
-      'a factory makes the authenticator',
-      {
-        features: [
-          {
-            module: class FactoryModule {},
-            providers: [{ provide: 'tokens', useFactory: () => new TokenAuthenticator() }],
-          },
-        ],
-      },
-      'Provide TokenAuthenticator as a class, not by a factory: its securitySchemes are read without it.',
-    ],
-  ])('the start fails: %s', async (_, options, message) => {
-    await expect(createTestApp(options)).rejects.toThrow(message);
   });
 });

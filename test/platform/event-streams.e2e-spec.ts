@@ -1,64 +1,37 @@
-import { Controller, Get, Module, NotFoundException, Sse } from '@nestjs/common';
+import { Module, NotFoundException, Sse } from '@nestjs/common';
 import { type IncomingMessage, request } from 'node:http';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { concat, interval, map, NEVER, Observable, of } from 'rxjs';
 import { ApiKeysService } from '#access';
-import { Public, RequireScopes } from '#operations';
+import { RequireScopes } from '#operations';
 import { MAX_STREAMS_PER_KEY } from '../../libs/access/src/event-streams.js';
+import { Handlers } from '../ordinary-nest/handlers.js';
 import { createTestApp, type TestApp } from '../support/app.js';
 import { until } from '../support/until.js';
 
 /* Event streams: their end. `ordinary-nest` compares their answers with stock Nest. */
 
-@Controller('test-streams')
-@RequireScopes()
-class TestStreamsController {
-  /** The number of observables that have a subscriber. */
-  subscribed = 0;
+/** The number of observables that have a subscriber. */
+let subscribed = 0;
 
-  @Sse('open')
-  @Public()
-  open(): Observable<string> {
-    return this.startingWith('first');
-  }
+const events = (): Observable<string> =>
+  new Observable((subscriber) => {
+    subscribed++;
+    const sent = concat(of('first'), interval(5).pipe(map((count) => `event ${count}`))).subscribe(subscriber);
+    return () => {
+      subscribed--;
+      sent.unsubscribe();
+    };
+  });
 
-  private startingWith(first: string): Observable<string> {
-    return new Observable((subscriber) => {
-      this.subscribed++;
-      const events = concat(of(first), interval(5).pipe(map((count) => `event ${count}`))).subscribe(subscriber);
-      return () => {
-        this.subscribed--;
-        events.unsubscribe();
-      };
-    });
-  }
+const STREAMS = new Handlers('test-streams');
+STREAMS.sse('open', events);
+STREAMS.sse('failing', () => sleep(50).then(() => Promise.reject(new NotFoundException())));
+STREAMS.sse('quiet', () => NEVER);
+STREAMS.add(Sse('closed'), 'closed', events, { decorators: [RequireScopes()] });
+STREAMS.get('ordinary', () => 'ordinary');
 
-  @Sse('failing')
-  @Public()
-  async failing(): Promise<Observable<string>> {
-    await sleep(50);
-    throw new NotFoundException();
-  }
-
-  @Sse('quiet')
-  @Public()
-  quiet(): Observable<string> {
-    return NEVER;
-  }
-
-  @Sse('closed')
-  closed(): Observable<string> {
-    return this.open();
-  }
-
-  @Get('ordinary')
-  @Public()
-  ordinary(): string {
-    return 'ordinary';
-  }
-}
-
-@Module({ controllers: [TestStreamsController] })
+@Module({ controllers: [STREAMS.controller] })
 class StreamsModule {}
 
 /** A stream that a client has open. */
@@ -93,32 +66,30 @@ class Stream {
 
 test('streams do not count as requests in flight, need a key, and end with their client', async () => {
   const app = await createTestApp({ features: [StreamsModule], settings: { MAX_REQUESTS_IN_FLIGHT: '1' } });
-  const controller = app.nest.get(TestStreamsController);
   const streams = [await Stream.open(app, 'open'), await Stream.open(app, 'open')];
   expect(streams.map(({ status }) => status)).toEqual([200, 200]);
   expect((await app.client.get('/v1/test-streams/ordinary')).status).toBe(200);
   expect((await app.client.get('/v1/test-streams/closed', { apiKey: null })).status).toBe(401);
   // No interceptor of the platform makes Nest begin the stream before the handler has decided.
   expect((await app.client.get('/v1/test-streams/failing')).status).toBe(404);
-  expect(controller.subscribed).toBe(2);
+  expect(subscribed).toBe(2);
   for (const stream of streams) stream.close();
-  await until(() => controller.subscribed === 0);
+  await until(() => subscribed === 0);
   await app.close();
 });
 
 test('streams are cut when the server stops listening, and the stop does not wait for them', async () => {
   const app = await createTestApp({ features: [StreamsModule], settings: { SHUTDOWN_DELAY_MS: '200' } });
-  const controller = app.nest.get(TestStreamsController);
   const streams = await Promise.all(['open', 'quiet', 'open'].map((path) => Stream.open(app, path)));
   await until(() => streams[0]?.text.includes('data: first') ?? false);
   const closed = app.close();
   // During SHUTDOWN_DELAY_MS load balancers may still open new streams.
   streams.push(await Stream.open(app, 'open'));
-  expect(controller.subscribed).toBe(3);
+  expect(subscribed).toBe(3);
   await closed;
   expect(app.log.text).not.toContain('Cutting');
   await Promise.all(streams.map((stream) => stream.ended));
-  expect(controller.subscribed).toBe(0);
+  expect(subscribed).toBe(0);
 });
 
 test('a stream ends when its key is revoked or expires, and no other does', async () => {

@@ -1,15 +1,14 @@
-import { Controller, Injectable, Module, SetMetadata, type Type } from '@nestjs/common';
-import { MessagePattern } from '@nestjs/microservices';
+import { Module } from '@nestjs/common';
 import { WsAdapter } from '@nestjs/platform-ws';
 import { type OnGatewayConnection, SubscribeMessage, WebSocketGateway } from '@nestjs/websockets';
 import { once } from 'node:events';
 import type { IncomingMessage } from 'node:http';
 import { WebSocket } from 'ws';
 import { ApiKeysService } from '#access';
-import { Public, RequireScopes } from '#operations';
+import { Public } from '#operations';
 import { createTestApp } from '../support/app.js';
 
-/* WebSocket gateways, GraphQL resolvers and handlers of messages: closed by refusal, or open and on their own. */
+/* A WebSocket gateway that checks keys itself. `refused-starts` has those that nothing would protect. */
 
 @Public()
 @WebSocketGateway({ path: '/news' })
@@ -32,67 +31,6 @@ class NewsGateway implements OnGatewayConnection<WebSocket> {
     return { event: 'pong', data: 'pong' };
   }
 }
-
-@WebSocketGateway()
-class ClosedGateway {}
-
-/** Marked as by @nestjs/graphql, which is not installed here. */
-@Injectable()
-class ClosedResolver {
-  @SetMetadata('graphql:resolver_type', 'Query')
-  pets(): void {}
-}
-
-@Injectable()
-class ClosedFields {
-  @SetMetadata('graphql:resolve_property', true)
-  name(): void {}
-}
-
-@Injectable()
-class ClosedReferences {
-  @SetMetadata('graphql:resolve_reference', true)
-  find(): void {}
-}
-
-@Controller()
-class ClosedMessagesController {
-  @MessagePattern('closed')
-  closed(): void {}
-}
-
-@Public()
-@WebSocketGateway()
-class ScopedGateway {
-  @RequireScopes('news:read')
-  @SubscribeMessage('scoped')
-  scoped(): void {}
-}
-
-test.each<[string, Type]>([
-  ['the message handler ScopedGateway.scoped', ScopedGateway],
-  ['the gateway ClosedGateway', ClosedGateway],
-  ['the resolver ClosedResolver.pets', ClosedResolver],
-  ['the resolver ClosedFields.name', ClosedFields],
-  ['the resolver ClosedReferences.find', ClosedReferences],
-  ['the message handler ClosedMessagesController.closed', ClosedMessagesController],
-])('the start fails for %s, and says how to check a key', async (name, type) => {
-  @Module(type === ClosedMessagesController ? { controllers: [type] } : { providers: [type] })
-  class ClosedModule {}
-
-  await expect(createTestApp({ features: [ClosedModule] })).rejects.toThrow(
-    `nothing would protect ${name}. Add @Public(), and check the key in the handler: await apiKeys.verify(token)`,
-  );
-});
-
-test('the start fails for a resolver that a factory makes', async () => {
-  @Module({ providers: [{ provide: 'resolver', useFactory: () => new ClosedResolver() }] })
-  class ClosedModule {}
-
-  await expect(createTestApp({ features: [ClosedModule] })).rejects.toThrow(
-    'protect the resolver ClosedResolver.pets.',
-  );
-});
 
 test('a public gateway checks keys itself, and HTTP requests are served as well', async () => {
   @Module({ providers: [NewsGateway] })

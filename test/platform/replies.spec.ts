@@ -1,51 +1,33 @@
-import { Controller, Get, Header, HttpCode, type INestApplication, Post, Res } from '@nestjs/common';
+import { Get, Header, HttpCode, type INestApplication, Post, Res } from '@nestjs/common';
 import { Test } from '@nestjs/testing';
 import type { Response } from 'express';
 import type { Server } from 'node:http';
 import { type AddressInfo, connect } from 'node:net';
 import { ErrorFilter, PlatformExpressAdapter } from '#edge';
+import { Handlers } from '../ordinary-nest/handlers.js';
 import { readConfig } from '../support/config.js';
 
-@Controller()
-class AnswersController {
-  @Get('json')
-  json(): unknown {
-    return { name: 'Zoë 🐕' };
-  }
-
-  @Get('text')
-  text(): string {
-    return 'Zoë 🐕';
-  }
-
-  @Get('nothing')
-  nothing(): void {}
-
-  @Get('no-content')
-  @HttpCode(204)
-  noContent(): void {}
-
-  @Get('length-of-another')
-  @Header('Content-Length', '3')
-  lengthOfAnother(@Res({ passthrough: true }) response: Response): unknown {
+const JSON_VALUE = { name: 'Zoë 🐕' };
+const ANSWERS = new Handlers('');
+ANSWERS.add(Get('json'), 'json', () => JSON_VALUE);
+ANSWERS.add(Get('text'), 'text', () => 'Zoë 🐕');
+ANSWERS.add(Get('nothing'), 'nothing', () => undefined);
+ANSWERS.add(Get('no-content'), 'no-content', () => undefined, { decorators: [HttpCode(204)] });
+ANSWERS.add(
+  Get('length-of-another'),
+  'length-of-another',
+  (response: Response) => {
     if (response.hasHeader('Content-Length')) throw new Error('The response of three bytes fails.');
     return 'one';
-  }
-
-  @Post('unread')
-  unread(): unknown {
-    return { name: 'Zoë 🐕' };
-  }
-
-  @Post('unread-for-a-while')
-  async unreadForAWhile(): Promise<unknown> {
-    await new Promise((resolve) => setTimeout(resolve, 20));
-    return { name: 'Zoë 🐕' };
-  }
-
-  @Post('unread-nothing')
-  unreadNothing(): void {}
-}
+  },
+  { parameters: [[Res({ passthrough: true }), Object]], decorators: [Header('Content-Length', '3')] },
+);
+ANSWERS.add(Post('unread'), 'unread', () => JSON_VALUE);
+ANSWERS.add(Post('unread-nothing'), 'unread-nothing', () => undefined);
+ANSWERS.add(Post('unread-for-a-while'), 'unread-for-a-while', async () => {
+  await new Promise((resolve) => setTimeout(resolve, 20));
+  return JSON_VALUE;
+});
 
 interface Answer {
   readonly status: number;
@@ -57,7 +39,7 @@ interface Answer {
 async function startApp(): Promise<INestApplication> {
   const config = readConfig({ PORT: '0', HOST: '127.0.0.1' });
   const module = await Test.createTestingModule({
-    controllers: [AnswersController],
+    controllers: [ANSWERS.controller],
     providers: [ErrorFilter],
   }).compile();
   const app = module.createNestApplication(new PlatformExpressAdapter(config), { bodyParser: false, logger: false });

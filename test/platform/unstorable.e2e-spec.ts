@@ -1,7 +1,5 @@
 import {
   Body,
-  Controller,
-  Get,
   HttpCode,
   Module,
   Param,
@@ -16,12 +14,12 @@ import { FileInterceptor } from '@nestjs/platform-express';
 import { ApiConsumes } from '@nestjs/swagger';
 import { Type } from 'class-transformer';
 import { IsNumber, IsOptional, IsString, ValidateNested } from 'class-validator';
-import type { Request } from 'express';
-import { Public } from '#operations';
 import { Database } from '#postgres';
 import { CreateVisit1795300000000 } from '../example/visits/1795300000000-create-visit.js';
 import { VisitsModule } from '../example/visits/visits.module.js';
+import { Handlers, type Parameter } from '../ordinary-nest/handlers.js';
 import { createTestApp, type TestApp } from '../support/app.js';
+import type { HttpCall } from '../support/http-client.js';
 
 /*
  * Input that PostgreSQL cannot store is 400, whatever the rules of the module are. It names the member of what the platform checks
@@ -72,129 +70,65 @@ class NoteQuery {
   text: string;
 }
 
-@Public()
-@Controller('test-stored')
-class TestStoredController {
-  constructor(private readonly database: Database) {}
-
-  @Post('notes')
-  @HttpCode(200)
-  addNote(@Body() note: Note): Promise<unknown> {
-    return this.store('jsonb', JSON.stringify(note));
-  }
-
-  @Post('sizes')
-  @HttpCode(200)
-  addSize(@Body() { size }: Note): Promise<unknown> {
-    return this.store('real', size);
-  }
-
-  @Post('reasons')
-  @HttpCode(200)
-  addReason(@Body() { text }: Detail): Promise<unknown> {
-    const statement = 'INSERT INTO visit (pet_id, reason, weight_kg) VALUES (1, $1, 1) RETURNING char_length(reason)';
-    return this.database.write({ name: '', text: statement }, [text]);
-  }
-
-  @Post('times')
-  @HttpCode(200)
-  addTime(@Body() { at }: Note): Promise<unknown> {
-    return this.database.write({ name: '', text: `SELECT extract(epoch FROM $1::timestamptz)::bigint` }, [at]);
-  }
-
-  @Post('any')
-  @HttpCode(200)
-  addAny(@Body() body: unknown): Promise<unknown> {
-    return this.store('jsonb', JSON.stringify(body));
-  }
-
-  @Post('member')
-  @HttpCode(200)
-  addMember(@Body('text') text: unknown): Promise<unknown> {
-    return this.store('text', text);
-  }
-
-  @Post('member/:type')
-  @HttpCode(200)
-  addMemberOf(@Param('type') type: string, @Body() { value }: { value: unknown; other?: unknown }): Promise<unknown> {
-    return this.store(type, value);
-  }
-
-  @Post('request')
-  @HttpCode(200)
-  addRequest(@Req() { body }: Request): Promise<unknown> {
-    return this.store('text', (body as { text: unknown }).text);
-  }
-
-  @Post('raw')
-  @HttpCode(200)
-  addRaw(@RawBody() bytes: Buffer, @Body() body: { kind: unknown }): Promise<unknown> {
-    return this.store('jsonb', body.kind === 'raw' ? bytes.toString() : bytes.toString('hex'));
-  }
-
-  @Post('text')
-  @HttpCode(200)
-  @ApiConsumes('text/plain')
-  addText(@Body() text: string): Promise<unknown> {
-    return this.store('text', text);
-  }
-
-  @Post('form')
-  @HttpCode(200)
-  @ApiConsumes('application/x-www-form-urlencoded')
-  addForm(@Body() form: Detail): Promise<unknown> {
-    return this.store('text', form.text);
-  }
-
-  @Post('file')
-  @HttpCode(200)
-  @UseInterceptors(FileInterceptor('picture', { limits: { fileSize: 1_000 } }))
-  addFile(@UploadedFile() { originalname }: { originalname: string }): Promise<unknown> {
-    return this.store('text', originalname);
-  }
-
-  @Get('made')
-  findMade(@Req() _: Request): Promise<unknown> {
-    return this.store('uuid', 'made by the module');
-  }
-
-  @Get('literal')
-  findLiteral(@Query('text') _: string): Promise<unknown> {
-    return this.database.read({ name: '', text: `SELECT 'x'::uuid` }, []);
-  }
-
-  @Get('query')
-  find(@Query() { text }: NoteQuery): Promise<unknown> {
-    return this.store('text', text);
-  }
-
-  @Get('query-all')
-  findAll(@Query() query: Record<string, string>): Promise<unknown> {
-    return this.store('text', query['text']);
-  }
-
-  @Get('query-one')
-  findOne(@Query('text') text: string): Promise<unknown> {
-    return this.store('text', text);
-  }
-
-  @Get('ids/:id')
-  findId(@Param('id') id: string): Promise<unknown> {
-    return this.store('integer', id);
-  }
-
-  @Post('own')
-  async own(@Body() _: Note): Promise<unknown> {
-    return this.store('text', 'made by the module: \0');
-  }
-
-  private store(type: string, value: unknown): Promise<unknown> {
-    const text = type === 'divisor' ? 'SELECT 1 / $1::integer' : `SELECT ($1::${type})::text`;
-    return this.database.write({ name: '', text }, [value as string]);
-  }
+/** Lets PostgreSQL convert a value. */
+function store(type: string, value: unknown): Promise<unknown> {
+  const text = type === 'divisor' ? 'SELECT 1 / $1::integer' : `SELECT ($1::${type})::text`;
+  return write(text, value);
 }
 
-@Module({ controllers: [TestStoredController] })
+function write(text: string, ...values: unknown[]): Promise<unknown> {
+  return app.nest.get(Database).write({ name: '', text }, values);
+}
+
+const STORED = new Handlers('test-stored');
+const TEXT_OF: Parameter = [Query('text'), String];
+const ADD_REASON = 'INSERT INTO visit (pet_id, reason, weight_kg) VALUES (1, $1, 1) RETURNING char_length(reason)';
+
+STORED.bodies((body: unknown) => store('jsonb', JSON.stringify(body)), { notes: Note, any: Object });
+STORED.bodies(({ size }: Note) => store('real', size), { sizes: Note });
+STORED.bodies(({ text }: Detail) => write(ADD_REASON, text), { reasons: Detail });
+STORED.bodies(({ at }: Note) => write('SELECT extract(epoch FROM $1::timestamptz)::bigint', at), { times: Note });
+STORED.bodies((text: unknown) => store('text', text), { member: [Body('text'), Object] });
+STORED.bodies(({ body }: { body: Detail }) => store('text', body.text), { request: [Req(), Object] });
+STORED.bodies((text: string) => store('text', text), { text: String }, ApiConsumes('text/plain'));
+STORED.bodies(
+  ({ text }: Detail) => store('text', text),
+  { form: Detail },
+  ApiConsumes('application/x-www-form-urlencoded'),
+);
+STORED.bodies(
+  (file: { originalname: string }) => store('text', file.originalname),
+  { file: [UploadedFile(), Object] },
+  UseInterceptors(FileInterceptor('picture', { limits: { fileSize: 1_000 } })),
+);
+STORED.bodies(() => store('text', 'made by the module: \0'), { own: Note });
+STORED.add(Post('member/:type'), 'member/:type', (type: string, { value }: { value: unknown }) => store(type, value), {
+  parameters: [
+    [Param('type'), String],
+    [Body(), Object],
+  ],
+  decorators: [HttpCode(200)],
+});
+STORED.add(
+  Post('raw'),
+  'raw',
+  (bytes: Buffer, { kind }: { kind: unknown }) => store('jsonb', bytes.toString(kind === 'raw' ? 'utf8' : 'hex')),
+  {
+    parameters: [
+      [RawBody(), Buffer],
+      [Body(), Object],
+    ],
+    decorators: [HttpCode(200)],
+  },
+);
+STORED.get('made', () => store('uuid', 'made by the module'), {}, { parameters: [[Req(), Object]] });
+STORED.get('literal', () => write(`SELECT 'x'::uuid`), {}, { parameters: [TEXT_OF] });
+STORED.get('query', ({ text }: NoteQuery) => store('text', text), {}, { parameters: [[Query(), NoteQuery]] });
+STORED.get('query-all', ({ text }: NoteQuery) => store('text', text), {}, { parameters: [[Query(), Object]] });
+STORED.get('query-one', (text: string) => store('text', text), {}, { parameters: [TEXT_OF] });
+STORED.get('ids/:id', (id: string) => store('integer', id), {}, { parameters: [[Param('id'), String]] });
+
+@Module({ controllers: [STORED.controller] })
 class StoredModule {}
 
 let app: TestApp;
@@ -209,18 +143,16 @@ afterAll(() => app.close());
 const TEXT = 'must not contain NUL, unpaired surrogates or bytes that are not UTF-8';
 const REFUSED = '400 validation_failed: A value of the request cannot be stored.';
 
-async function post(path: string, body: string, type = 'application/json'): Promise<string> {
-  const { status, json, text } = await app.client.post(`/v1/test-stored/${path}`, body, {
-    headers: { 'content-type': type },
+async function ask(method: string, path: string, call: HttpCall = {}): Promise<string> {
+  const { status, json, text } = await app.client.send(method, `/v1/test-stored/${path}`, {
+    ...call,
     expects500: true,
   });
   return status === 200 ? `200 ${text}` : `${status} ${json.code}: ${json.message}`;
 }
-
-async function get(path: string): Promise<string> {
-  const { status, json, text } = await app.client.get(`/v1/test-stored/${path}`, { expects500: true });
-  return status === 200 ? `200 ${text}` : `${status} ${json.code}: ${json.message}`;
-}
+const post = (path: string, body: unknown, type = 'application/json'): Promise<string> =>
+  ask('POST', path, { body, headers: { 'content-type': type } });
+const get = (path: string): Promise<string> => ask('GET', path);
 
 describe.each(['a\\u0000b', 'a\\ud83db', 'a\\udc15'])('the text "%s"', (text) => {
   const invalid = (name: string): string => `400 validation_failed: ${name} ${TEXT}`;
@@ -277,10 +209,7 @@ test('whole texts are stored', async () => {
 });
 
 test('400: bytes that are no text', async () => {
-  const { status, json } = await app.client.post('/v1/test-stored/text', Buffer.of(0x61, 0xff), {
-    headers: { 'content-type': 'text/plain' },
-  });
-  expect([status, json.code, json.message]).toEqual([400, 'validation_failed', 'the body must be UTF-8']);
+  expect(await post('text', Buffer.of(0x61, 0xff), 'text/plain')).toBe('400 validation_failed: the body must be UTF-8');
   expect(await post('text', 'a\0', 'text/plain')).toBe(`400 validation_failed: the input ${TEXT}`);
 });
 

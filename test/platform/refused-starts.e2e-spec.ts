@@ -1,0 +1,263 @@
+import {
+  Body,
+  Controller,
+  Get,
+  Injectable,
+  type ModuleMetadata,
+  Post,
+  Query,
+  Scope,
+  SetMetadata,
+  type Type as Class,
+  UsePipes,
+  ValidationPipe,
+  VERSION_NEUTRAL,
+} from '@nestjs/common';
+import { APP_PIPE } from '@nestjs/core';
+import { MessagePattern } from '@nestjs/microservices';
+import { ApiCookieAuth } from '@nestjs/swagger';
+import { TypeOrmModule } from '@nestjs/typeorm';
+import { SubscribeMessage, WebSocketGateway } from '@nestjs/websockets';
+import { Transform, Type } from 'class-transformer';
+import { IsInt, ValidateNested } from 'class-validator';
+import { Entity, ManyToOne, PrimaryGeneratedColumn } from 'typeorm';
+import { Authenticator } from '#access';
+import { TextProperty } from '#input';
+import { Public, RequireScopes } from '#operations';
+import { StartupError } from '#runtime';
+import { createTestApp, type TestAppOptions } from '../support/app.js';
+
+/* Modules that would be open to everybody, ignored, or never reached: the start fails with a sentence. */
+
+/** An application with one more module. */
+const added = (parts: ModuleMetadata): TestAppOptions => ({ features: [{ module: class TestModule {}, ...parts }] });
+
+/** A class with one method, which is marked as one of another transport than HTTP. */
+function marked(name: string, method: string, mark: MethodDecorator, ...ofClass: ClassDecorator[]): Class {
+  const type = { [name]: class {} }[name] as Class;
+  const descriptor = { value: () => undefined, configurable: true };
+  Object.defineProperty(type.prototype, method, descriptor);
+  mark(type.prototype as object, method, descriptor);
+  for (const decorate of ofClass) decorate(type);
+  return type;
+}
+
+// Marked as by @nestjs/graphql, which is not installed here.
+const ClosedResolver = marked('ClosedResolver', 'pets', SetMetadata('graphql:resolver_type', 'Query'));
+const ClosedFields = marked('ClosedFields', 'name', SetMetadata('graphql:resolve_property', true));
+const ClosedReferences = marked('ClosedReferences', 'find', SetMetadata('graphql:resolve_reference', true));
+const ClosedMessages = marked('ClosedMessages', 'closed', MessagePattern('closed'), Controller());
+const ClosedGateway = marked('ClosedGateway', 'never', () => undefined, WebSocketGateway());
+const ScopedGateway = marked('ScopedGateway', 'scoped', SubscribeMessage('scoped'), WebSocketGateway(), Public());
+RequireScopes('news:read')(ScopedGateway.prototype.scoped as Class);
+
+@Controller('test-undecided')
+class TestUndecidedController {
+  @Get()
+  findOne(): void {}
+
+  @Get('two')
+  @RequireScopes()
+  findTwo(): void {}
+
+  @Get('three')
+  @Public()
+  @RequireScopes()
+  findThree(): void {}
+}
+
+const token = { type: 'oauth2', flows: { clientCredentials: { tokenUrl: 'https://a.example', scopes: {} } } } as const;
+
+class TokenAuthenticator extends Authenticator {
+  static override readonly securitySchemes = { token };
+
+  authenticate(): undefined {}
+}
+
+@Injectable({ scope: Scope.REQUEST })
+class ScopedAuthenticator extends TokenAuthenticator {}
+
+@Controller('test-secured')
+@RequireScopes()
+class TestSecuredController {
+  @Get()
+  @ApiCookieAuth('session')
+  readSession(): void {}
+}
+
+class Piped {
+  @TextProperty({ description: 'A name.', minLength: 1, maxLength: 9 })
+  name: string;
+}
+
+@Public()
+@Controller('test-piped')
+class TestPipedController {
+  @Post()
+  @UsePipes(new ValidationPipe({ exceptionFactory: String, transform: true }))
+  add(@Body() piped: Piped): Piped {
+    return piped;
+  }
+
+  @Get()
+  list(@Query(new ValidationPipe({ stopAtFirstError: true })) piped: Piped): Piped {
+    return piped;
+  }
+
+  @Get('usual')
+  @UsePipes(new ValidationPipe({ transform: true, whitelist: true }))
+  findUsual(@Query() piped: Piped): Piped {
+    return piped;
+  }
+}
+
+class Line {
+  @IsInt() count: number;
+  @ValidateNested() @Type(() => Object) unit: Piped;
+  @ValidateNested() @Type(() => Piped) other: Piped;
+}
+
+class TestNestedOrder {
+  @ValidateNested({ each: true }) @Type(() => Line) lines: Line[];
+  @ValidateNested({ each: true }) units: Piped[];
+  @ValidateNested() @Transform(({ value }) => Object.assign(new Piped(), value) as Piped) made: Piped;
+}
+
+@Public()
+@Controller('test-nested')
+class TestNestedController {
+  @Post()
+  add(@Body() _order: TestNestedOrder): void {}
+}
+
+/** A controller with one public handler of GET. */
+function routeOf(path: string): Class {
+  @Public()
+  @Controller({ version: VERSION_NEUTRAL })
+  class TestController {
+    @Get(path)
+    answer(): string {
+      return path;
+    }
+  }
+  return TestController;
+}
+
+const globalPipe = (options: object): ValidationPipe => new ValidationPipe({ transform: true, ...options });
+
+const unprotected = (what: string): string =>
+  `nothing would protect ${what}. Add @Public(), and check the key in the handler: await apiKeys.verify(token)`;
+
+const STARTS: [name: string, options: TestAppOptions, sentence: string | RegExp][] = [
+  [
+    'a method with scopes in a public gateway',
+    added({ providers: [ScopedGateway] }),
+    unprotected('the message handler ScopedGateway.scoped'),
+  ],
+  ['a gateway', added({ providers: [ClosedGateway] }), unprotected('the gateway ClosedGateway')],
+  ['a query', added({ providers: [ClosedResolver] }), unprotected('the resolver ClosedResolver.pets')],
+  ['a field of GraphQL', added({ providers: [ClosedFields] }), unprotected('the resolver ClosedFields.name')],
+  [
+    'a reference of GraphQL',
+    added({ providers: [ClosedReferences] }),
+    unprotected('the resolver ClosedReferences.find'),
+  ],
+  [
+    'a handler of messages',
+    added({ controllers: [ClosedMessages] }),
+    unprotected('the message handler ClosedMessages.closed'),
+  ],
+  [
+    'a resolver that a factory makes',
+    added({ providers: [{ provide: 'resolver', useFactory: () => new ClosedResolver() as object }] }),
+    'protect the resolver ClosedResolver.pets.',
+  ],
+  [
+    'every handler that says nothing of its callers, or two things',
+    added({ controllers: [TestUndecidedController] }),
+    'Nothing says who may call TestUndecidedController.findOne, TestUndecidedController.findThree. Add either ' +
+      "@RequireScopes('thing:action'), @RequireScopes() for any API key, or @Public().",
+  ],
+  [
+    'an authenticator with the scope of a request',
+    added({ providers: [ScopedAuthenticator] }),
+    'ScopedAuthenticator must be a singleton',
+  ],
+  [
+    'an authenticator that a factory makes',
+    added({ providers: [{ provide: 'tokens', useFactory: () => new TokenAuthenticator() }] }),
+    'Provide TokenAuthenticator as a class, not by a factory: its securitySchemes are read without it.',
+  ],
+  [
+    'two security schemes with one name',
+    { ...added({ providers: [TokenAuthenticator] }), securitySchemes: { token } },
+    "There are two security schemes 'token'. Give one of them another name.",
+  ],
+  [
+    'an operation with a security scheme that is not declared',
+    added({ controllers: [TestSecuredController] }),
+    "TestSecuredController.readSession names the security scheme 'session', which is not declared. Remove the decorator for " +
+      'API keys, which every operation takes; else declare the scheme in securitySchemes: of an Authenticator, or of ' +
+      'defineService for a guard of a module.',
+  ],
+  [
+    'a global pipe that would refuse undeclared members',
+    { setUp: (nest) => void nest.useGlobalPipes(globalPipe({ whitelist: true, forbidNonWhitelisted: true })) },
+    /: forbidNonWhitelisted of a global ValidationPipe\. Remove/,
+  ],
+  [
+    'a global pipe that would convert values',
+    added({
+      providers: [
+        { provide: APP_PIPE, useValue: globalPipe({ transformOptions: { enableImplicitConversion: true } }) },
+      ],
+    }),
+    /: enableImplicitConversion of a global ValidationPipe\. Remove/,
+  ],
+  [
+    'pipes of handlers and parameters with options that are not read',
+    added({ controllers: [TestPipedController] }),
+    /: exceptionFactory of the ValidationPipe of TestPipedController\.add, stopAtFirstError of .*\.list\. Remove/,
+  ],
+  [
+    'nested members without a class',
+    added({ controllers: [TestNestedController] }),
+    /^@ValidateNested\(\) needs @Type\(\(\) => TheClass\) beside it, .*: TestNestedOrder\.units, Line\.unit\.$/,
+  ],
+  [
+    'a route that hides one of the platform by a parameter',
+    added({ controllers: [routeOf('health/:check')] }),
+    /^The route \/health\/live is never reached: \/health\/:check stands before it\. /,
+  ],
+  [
+    'a route that hides one of the platform',
+    added({ controllers: [routeOf('metrics')] }),
+    /^The route \/metrics is never reached: \/metrics stands before it\. /,
+  ],
+];
+
+test.each(STARTS)('the start fails for %s', async (_, options, sentence) => {
+  await expect(createTestApp(options)).rejects.toMatchObject({
+    name: StartupError.name,
+    message: (typeof sentence === 'string'
+      ? expect.stringContaining(sentence)
+      : expect.stringMatching(sentence)) as string,
+  });
+});
+
+@Entity('test_ship')
+class ShipEntity {
+  @PrimaryGeneratedColumn() id: number;
+}
+
+@Entity('test_dock')
+class DockEntity {
+  @PrimaryGeneratedColumn() id: number;
+  @ManyToOne(() => ShipEntity) ship: ShipEntity;
+}
+
+// The last, because `forFeature` concerns all applications of a process.
+test('the start fails for a relation to an entity that no module names, with the sentence of TypeORM', async () => {
+  const options = added({ imports: [TypeOrmModule.forFeature([DockEntity])] });
+  await expect(createTestApp(options)).rejects.toThrow('Entity metadata for DockEntity#ship was not found');
+});
