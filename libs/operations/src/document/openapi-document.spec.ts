@@ -44,24 +44,31 @@ async function describeApplication(application: Application, ...controllers: Typ
   return JSON.parse(document.json) as OpenAPIObject;
 }
 
-@Controller('toys')
-@RequireScopes()
-class ToysController {
-  @Get()
-  list(): void {}
+/** A controller whose handlers do nothing, and need an API key unless a decorator says otherwise. */
+function controllerOf(
+  path: string | { path: string; version: string[] },
+  handlers: Record<string, MethodDecorator[]>,
+  ...decorators: ClassDecorator[]
+): Type {
+  const [, first = '', rest = ''] = /^(\w)(\w*)/.exec(typeof path === 'string' ? path : 'games') ?? [];
+  const name = `${first.toUpperCase()}${rest}Controller`;
+  const type = { [name]: class {} }[name] as Type;
+  for (const [method, ofMethod] of Object.entries(handlers)) {
+    const descriptor = { value: { [method]: () => undefined }[method], configurable: true };
+    Object.defineProperty(type.prototype, method, descriptor);
+    for (const decorate of ofMethod) decorate(type.prototype as object, method, descriptor);
+  }
+  for (const decorate of [RequireScopes(), Controller(path as string), ...decorators]) decorate(type);
+  return type;
 }
+
+const ToysController = controllerOf('toys', { list: [Get()] });
 
 describe('OpenApiDocument', () => {
   test('has the title, version, tags, scopes and examples that the application gives it', async () => {
-    @Tag('Games', 'Games to play.')
-    @Controller('games')
-    @RequireScopes()
-    class GamesController {
-      @Post()
-      @ApiCreatedResponse({ headers: responseHeaders('Location') })
-      createGame(): void {}
-    }
-    const document = await describeControllers(ToysController, GamesController);
+    const createGame = [Post(), ApiCreatedResponse({ headers: responseHeaders('Location') })];
+    const games = controllerOf('games', { createGame }, Tag('Games', 'Games to play.'));
+    const document = await describeControllers(ToysController, games);
     expect(document.info).toEqual(APPLICATION.info);
     expect(document.tags).toEqual([{ name: 'Games', description: 'Games to play.' }, ...APPLICATION.tags]);
     expect(document.paths['/games']?.post?.tags).toEqual(['Games']);
@@ -72,23 +79,14 @@ describe('OpenApiDocument', () => {
   });
 
   test('says what the parts add to operations that need an API key, and nothing of parts that are not there', async () => {
-    @Controller('news')
-    class NewsController {
-      @Sse()
-      @RequireScopes()
-      follow(): void {}
-
-      @Get('public')
-      @Public()
-      read(): void {}
-    }
+    const news = controllerOf('news', { follow: [Sse()], read: [Get('public'), Public()] });
     const info = { ...APPLICATION.info, description: 'Toys.\n\n{parts}\n- **Last**: point.' };
     const document = {
       point: '**Quota**: some.',
       headers: { Quota: { schema: { type: 'string' } } },
       errors: ['rate_limited'],
     };
-    const controllers = [ToysController, NewsController];
+    const controllers = [ToysController, news];
     const [all, none] = [
       await describeApplication({ ...APPLICATION, info, parts: [{ document }, {}] }, ...controllers),
       await describeApplication({ ...APPLICATION, info, parts: [{}] }, ToysController),
@@ -105,54 +103,31 @@ describe('OpenApiDocument', () => {
     expect(JSON.stringify([Unauthorized, all.paths['/news/public']])).not.toMatch(/Quota|TooMany/);
     expect(none.info.description).toBe('Toys.\n\n- **Last**: point.');
     expect(JSON.stringify(none)).not.toMatch(/Quota|TooManyRequests|rate_limited/);
-    const streams = await describeControllers(NewsController);
+    const streams = await describeControllers(news);
     expect(streams.paths['/news']?.get?.responses).toHaveProperty('429');
   });
 
   test('refuses an operationId that another handler has, naming both', async () => {
-    @Controller('games')
-    @RequireScopes()
-    class GamesController {
-      @Get()
-      @ApiOperation({ operationId: 'list' })
-      listGames(): void {}
-    }
-    await expect(describeControllers(ToysController, GamesController)).rejects.toThrow(
+    const games = controllerOf('games', { listGames: [Get(), ApiOperation({ operationId: 'list' })] });
+    await expect(describeControllers(ToysController, games)).rejects.toThrow(
       "ToysController.list and GamesController.listGames would both be the operation 'list'",
     );
   });
 
   test('refuses two controllers with the same name and handler', async () => {
-    const Another = (() => {
-      @Controller('more-toys')
-      @RequireScopes()
-      class ToysController {
-        @Get()
-        list(): void {}
-      }
-      return ToysController;
-    })();
-    await expect(describeControllers(ToysController, Another)).rejects.toThrow(
+    const another = controllerOf('toys/more', { list: [Get()] });
+    await expect(describeControllers(ToysController, another)).rejects.toThrow(
       'There are two handlers ToysController.list.',
     );
   });
 
   test('has an operation for each version of a handler, outside the base URL', async () => {
-    @Controller({ path: 'games', version: ['1', '2'] })
-    @RequireScopes()
-    class GamesController {
-      @Get()
-      find(): void {}
-
-      @Get('new')
-      @Version('3')
-      findNew(): void {}
-
-      @Get('neutral')
-      @Version(VERSION_NEUTRAL)
-      findNeutral(): void {}
-    }
-    const { paths } = await describeControllers(GamesController);
+    const handlers = {
+      find: [Get()],
+      findNew: [Get('new'), Version('3')],
+      findNeutral: [Get('neutral'), Version(VERSION_NEUTRAL)],
+    };
+    const { paths } = await describeControllers(controllerOf({ path: 'games', version: ['1', '2'] }, handlers));
     const servers = [{ url: '/', description: 'This service' }];
     const found = Object.entries(paths).map(([path, item]) => [path, item.get?.operationId, item.servers]);
     expect(found).toEqual([
@@ -178,31 +153,14 @@ describe('OpenApiDocument', () => {
 
   test('has the error that a handler declares, not a different one of its status', async () => {
     const closed = defineError('toys_closed', 403, 'Closed.');
-    @Controller('closed')
-    @RequireScopes()
-    class ClosedController {
-      @Post()
-      @FailsWith(closed)
-      buy(): void {}
-    }
-    const { paths } = await describeControllers(ClosedController);
+    const { paths } = await describeControllers(controllerOf('closed', { buy: [Post(), FailsWith(closed)] }));
     expect(paths['/closed']?.post?.responses['403']).toMatchObject({ description: '`toys_closed`: Closed.' });
   });
 
   test('has the errors of all decorators of a handler', async () => {
     const [broken, lost] = [defineError('toys_broken', 409, 'Broken.'), defineError('toys_lost', 410, 'Lost.')];
-    @Controller('several')
-    @RequireScopes()
-    class SeveralController {
-      @Post()
-      @FailsWith(broken)
-      @FailsWith(lost)
-      buy(): void {}
-
-      @Get()
-      look(): void {}
-    }
-    const { paths } = await describeControllers(SeveralController);
+    const handlers = { buy: [Post(), FailsWith(lost), FailsWith(broken)], look: [Get()] };
+    const { paths } = await describeControllers(controllerOf('several', handlers));
     const of = (method: 'get' | 'post'): string[] => Object.keys(paths['/several']?.[method]?.responses ?? {});
     expect(of('post')).toEqual(expect.arrayContaining(['409', '410']));
     expect(of('get')).not.toContain('409');
