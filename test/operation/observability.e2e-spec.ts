@@ -89,6 +89,16 @@ test('each request has one log line with request id, operation, client, status, 
   ]);
 });
 
+test('a health check that succeeds has a line at the level debug alone', async () => {
+  const quiet = await createTestApp({ settings: { LOG_LEVEL: 'info' } });
+  for (const { client } of [app, quiet])
+    for (const path of ['/health/live', '/health/ready'])
+      await client.get(path, { headers: { 'x-request-id': 'check' } });
+  const lines = [app, quiet].map(({ log }) => log.requests.filter((line) => line['requestId'] === 'check').length);
+  await quiet.close();
+  expect(lines).toEqual([2, 0]);
+});
+
 test('a client whose name JSON must escape has its line', async () => {
   const { secret } = await app.nest.get(ApiKeysService).create({ client: 'a "b" \\é' });
   await app.client.get('/v1/pets', { apiKey: secret, headers: { 'x-request-id': 'escaped' } });

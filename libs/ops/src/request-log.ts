@@ -8,8 +8,11 @@ import { printableLines } from '#runtime';
 import { infoLines, isOnTerminal, LOGGER } from './logger.js';
 import { Metrics } from './metrics.js';
 
+/** The operations of `HealthController`. Their lines would be half of the log of a quiet service. */
+const HEALTH_CHECKS = new Set<string | undefined>(['checkLiveness', 'checkReadiness']);
+
 /**
- * Writes one log line and one measurement for each response. Neither contains queries, bodies, keys, or header fields other
+ * Writes one log line and one measurement for each response. A health check that succeeds has a line at the level debug alone. Neither contains queries, bodies, keys, or header fields other
  * than the ids of request and trace, because clients may send secrets there. Paths are logged on a terminal only.
  */
 @Injectable()
@@ -39,6 +42,7 @@ export class RequestLog implements RequestObserver, OnModuleInit {
     // 'other': code of a module has sent the 503.
     const cause = errorBody?.error.unavailableCause ?? (status === 503 ? 'other' : undefined);
     if (cause !== undefined && !aborted) this.metrics.unavailable.inc({ operation: operation ?? '', cause });
+    if (status < 400 && HEALTH_CHECKS.has(operation) && !this.logger.isLevelEnabled('debug')) return;
     // Express sets originalUrl; a request that it has not seen has only url.
     const path = this.showsPaths ? (request.originalUrl ?? request.url).split('?', 1)[0] : undefined;
     const durationUs = Math.round(duration * 1000);
