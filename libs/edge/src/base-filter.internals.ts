@@ -1,5 +1,6 @@
 import type { ArgumentsHost, ExceptionFilter } from '@nestjs/common';
 import { BaseExceptionFilter } from '@nestjs/core';
+import { ExceptionsHandler } from '@nestjs/core/exceptions/exceptions-handler.js';
 
 /** By adapter. */
 const filters = new WeakMap<object, ExceptionFilter>();
@@ -22,4 +23,21 @@ BaseExceptionFilter.prototype.catch = function (exception: unknown, host: Argume
   const filter = filters.get(applicationRef ?? httpAdapterHost?.httpAdapter ?? this);
   if (filter) filter.catch(exception, host);
   else byNest.call(this, exception, host);
+};
+
+// eslint-disable-next-line @typescript-eslint/unbound-method -- it is called with the handler as its `this`
+const { setCustomFilters } = ExceptionsHandler.prototype;
+
+/** Nest leaves the promise of a filter that rejects to the process, which would end. */
+ExceptionsHandler.prototype.setCustomFilters = function (custom) {
+  const { applicationRef } = this as unknown as { readonly applicationRef: object };
+  const caught = custom.map((each) => ({
+    ...each,
+    func: (exception: unknown, host: ArgumentsHost) => {
+      const result: unknown = each.func(exception, host);
+      const filter = filters.get(applicationRef);
+      return filter && result instanceof Promise ? result.catch((failure) => void filter.catch(failure, host)) : result;
+    },
+  }));
+  setCustomFilters.call(this, caught);
 };

@@ -1,9 +1,17 @@
 import { type RequestMethod, StreamableFile } from '@nestjs/common';
 import { ExpressAdapter } from '@nestjs/platform-express';
 import express, { type Express, type Request, type Response } from 'express';
-import { type Server, ServerResponse } from 'node:http';
-import { ApiError, BAD_REQUEST, EXPECTATION_FAILED, ROUTE_NOT_FOUND, toApiError, withErrorBody } from '#errors';
-import { writeOwnJson } from './response-methods.js';
+import type { Server } from 'node:http';
+import {
+  ApiError,
+  BAD_REQUEST,
+  EXPECTATION_FAILED,
+  INTERNAL_ERROR,
+  ROUTE_NOT_FOUND,
+  toApiError,
+  withErrorBody,
+} from '#errors';
+import { guardHeads, writeOwnJson } from './response-methods.js';
 import { activeTrace } from '#runtime';
 import { BodyReader, limitChunks } from './body-reader.js';
 import { Connections } from './connections/connections.js';
@@ -25,6 +33,7 @@ import { LARGE_PAGE_ITEMS, LISTEN_BACKLOG } from './requests/server-limits.js';
 import { type ClientId, Turns } from './requests/turns.js';
 import { asMiddleware, takeMiddleware } from './express.internals.js';
 import { createHttpServer, type HttpConfig } from './http-server.js';
+import { holdRequests, REQUEST_EVENTS, type RequestEvent } from './node-http.internals.js';
 import { answerBehindCors, answerUnmatchedRoutes } from './unmatched-routes.js';
 
 /** Receives every response, for the log and the metrics. Its methods must not throw. */
@@ -87,13 +96,13 @@ export class PlatformExpressAdapter extends ExpressAdapter {
       const aborted = isAborted(this.req, this);
       adapter.inFlight.release(this.req.context);
       adapter.connections.leave(this.req, this);
-      adapter.observer?.answered(this.req, this, aborted);
+      if (!this.req.context.isForeign) adapter.observer?.answered(this.req, this, aborted);
     };
-    // As Node documents, `write` and `end` call it, too: it is called before the first byte of every response.
-    app.response.writeHead = function (...head: unknown[]) {
-      adapter.replies.beforeHead(this);
-      return ServerResponse.prototype.writeHead.apply(this, head as [number]) as never;
-    };
+    guardHeads(
+      app,
+      (response) => adapter.replies.beforeHead(response),
+      (response, failure) => adapter.replies.fail(response, failure, response.req.context.errorBody?.error),
+    );
   }
 
   override setOnRequestHook(...hook: Parameters<ExpressAdapter['setOnRequestHook']>): void {
@@ -157,41 +166,56 @@ export class PlatformExpressAdapter extends ExpressAdapter {
       },
       refused: (error, requestId) => this.observer?.refused(error, requestId),
     });
-    for (const event of ['request', 'checkContinue', 'checkExpectation']) {
-      server.on(event, (request: Request, response: Response) => this.enter(event, request, response));
-    }
+    holdRequests(server, (event, request, response, emit) =>
+      this.enter(event, request as Request, response as Response, emit),
+    );
+    for (const event of REQUEST_EVENTS)
+      server.on(event, (request, response) => this.serve(event, request as Request, response as Response));
   }
 
-  private enter(event: string, request: Request, response: Response): void {
-    request.context = new RequestContext(requestIdFrom(request.headers['x-request-id']));
+  /** @param emit calls the listeners of the server: `serve`, unless one of a module takes the request before */
+  private enter(event: RequestEvent, request: Request, response: Response, emit: () => void): void {
+    const context = new RequestContext(requestIdFrom(request.headers['x-request-id']));
+    request.context = context;
     if (request.headers['transfer-encoding'] !== undefined) {
       limitChunks(request, (error) => (this.httpServer as Server).emit('clientError', error, request.socket));
     }
-    if (event === 'checkContinue') advance(request.context, BODY.CONTINUE_AWAITED);
-    const serve = (): void => {
-      const { context } = request;
-      context.traceId = activeTrace?.traceId();
-      // Express sets it too, but some responses are sent before Express is reached.
-      request.res = response;
-      response.setHeader(REQUEST_ID_HEADER, context.requestId);
-      response.setHeader('X-Content-Type-Options', 'nosniff');
+    if (event === 'checkContinue') advance(context, BODY.CONTINUE_AWAITED);
+    const begin = (): void => {
       response.on('close', this.onClose);
-      const error = event === 'checkExpectation' ? new ApiError(EXPECTATION_FAILED) : this.refusalOf(request, response);
-      // Wait for the parser: if the body is already here the connection survives, and if the parser fails, its error is
-      // sent instead.
-      if (error) process.nextTick(() => this.refuse(request, response, context.bodyError ?? error));
-      else if (this.config.requestInLog) servedRequest.run(context, () => this.callExpress(request, response));
-      else this.callExpress(request, response);
+      context.isForeign = true;
+      emit();
     };
     // A pipelined request begins at the end of the one before, whose span is active then.
-    this.connections.arrive(request, response, activeTrace?.bind(serve) ?? serve);
+    this.connections.arrive(request, response, activeTrace?.bind(begin) ?? begin);
+  }
+
+  private serve(event: RequestEvent, request: Request, response: Response): void {
+    const { context } = request;
+    // A listener of a module has answered, and has not kept the request from others.
+    if (response.headersSent) return;
+    context.isForeign = false;
+    context.traceId = activeTrace?.traceId();
+    // Express sets it too, but some responses are sent before Express is reached.
+    request.res = response;
+    response.setHeader(REQUEST_ID_HEADER, context.requestId);
+    response.setHeader('X-Content-Type-Options', 'nosniff');
+    const error = event === 'checkExpectation' ? new ApiError(EXPECTATION_FAILED) : this.refusalOf(request, response);
+    // Wait for the parser: if the body is already here the connection survives, and if the parser fails, its error is
+    // sent instead.
+    if (error) process.nextTick(() => this.refuse(request, response, context.bodyError ?? error));
+    else if (this.config.requestInLog) servedRequest.run(context, () => this.callExpress(request, response));
+    else this.callExpress(request, response);
   }
 
   private callExpress(request: Request, response: Response): void {
     // Express calls this function if no layer responded: for a request target without a path.
     this.getInstance<Express>()(request, response, (error?: unknown) => {
       const other = error ? toApiError(error) : new ApiError(BAD_REQUEST, 'The request target has no path.');
-      this.sendError(response, request.context.refusal ?? other);
+      const answer = request.context.refusal ?? other;
+      // A filter of a module for all errors has failed.
+      if (answer.definition === INTERNAL_ERROR) this.replies.fail(response, error);
+      else this.sendError(response, answer);
     });
   }
 

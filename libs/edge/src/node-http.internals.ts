@@ -1,4 +1,4 @@
-import { IncomingMessage, type Server } from 'node:http';
+import { IncomingMessage, Server, type ServerResponse } from 'node:http';
 import { Server as NetServer } from 'node:net';
 
 const UPGRADE = Symbol('upgrade');
@@ -19,6 +19,27 @@ export function steerUpgrades(Request: typeof IncomingMessage, switches: (reques
       this[UPGRADE] = value;
     },
   });
+}
+
+/** The events by which a server hands over a request. */
+export const REQUEST_EVENTS = ['request', 'checkContinue', 'checkExpectation'] as const;
+export type RequestEvent = (typeof REQUEST_EVENTS)[number];
+
+/**
+ * Calls `arrive` for each request before any listener of the server: packages such as engine.io put theirs in front of all others. The
+ * listeners are called by `emit`.
+ */
+export function holdRequests(
+  server: Server,
+  arrive: (event: RequestEvent, request: IncomingMessage, response: ServerResponse, emit: () => void) => void,
+): void {
+  const emit = (...parameters: unknown[]): boolean => Server.prototype.emit.apply(server, parameters as never);
+  server.emit = (event: string, ...parameters: unknown[]) => {
+    if (!REQUEST_EVENTS.includes(event as RequestEvent)) return emit(event, ...parameters);
+    const [request, response] = parameters as [IncomingMessage, ServerResponse];
+    arrive(event as RequestEvent, request, response, () => emit(event, request, response));
+    return true;
+  };
 }
 
 /**
@@ -42,4 +63,12 @@ export function filterChunks(request: IncomingMessage, keeps: (chunk: Buffer | n
 export function stopReading(request: IncomingMessage): void {
   request._read = request.socket._read = () => undefined;
   request.socket.pause();
+}
+
+/** Takes away what makes Node refuse the head of a response, so that the head of an error can be sent. */
+export function cleanHead(response: ServerResponse): void {
+  response.statusMessage = '';
+  response.removeHeader('Trailer');
+  // Node has taken the body from a 204 or 304, and would send none with another status.
+  Object.assign(response, { _hasBody: response.req.method !== 'HEAD' });
 }

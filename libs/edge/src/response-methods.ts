@@ -1,6 +1,9 @@
 import type { Express, Response } from 'express';
+import { ServerResponse } from 'node:http';
 import { ErrorBody } from '#errors';
 import { entityTag, jsonOf } from '#json';
+import { cleanHead } from './node-http.internals.js';
+import type { RequestContext } from './requests/request-context.js';
 
 /** Header fields that describe the handler's intended content. They are removed from error responses. */
 const FIELDS_OF_CONTENT = [
@@ -24,6 +27,46 @@ export function writeOwnJson(app: Express): void {
       this.setHeader('ETag', entityTag(text));
     return this.send(text);
   };
+}
+
+/**
+ * Calls `before` ahead of the head of each response, and `failed` where Node refuses a head: its status message has characters that
+ * HTTP cannot carry, or it has a `Trailer` and is not chunked. A caller of `write` or `end` need not expect that, and one that pipes a
+ * file into the response could not catch it.
+ */
+export function guardHeads(
+  app: Express,
+  before: (response: Response) => void,
+  failed: (response: Response, failure: unknown) => void,
+): void {
+  const { response } = app;
+  const faults = new WeakSet<object>();
+  // Another server than the platform's may use the application, too.
+  const isOurs = ({ req }: Response): boolean => (req.context as RequestContext | undefined)?.isForeign === false;
+  // As Node documents, `write` and `end` call it, too: it is called before the first byte of every response.
+  response.writeHead = function (...head: unknown[]) {
+    if (isOurs(this)) before(this);
+    try {
+      return ServerResponse.prototype.writeHead.apply(this, head as [number]) as never;
+    } catch (error) {
+      cleanHead(this);
+      faults.add(error as object);
+      throw error;
+    }
+  };
+  for (const name of ['write', 'end'] as const) {
+    const method = ServerResponse.prototype[name] as (this: Response, ...parameters: unknown[]) => never;
+    response[name] = function (this: Response, ...parameters: unknown[]) {
+      if (this.headersSent) return method.apply(this, parameters);
+      try {
+        return method.apply(this, parameters);
+      } catch (failure) {
+        if (!faults.has(failure as object) || !isOurs(this)) throw failure;
+        failed(this, failure);
+        return (name === 'end' ? this : false) as never;
+      }
+    };
+  }
 }
 
 /** Sends a body by the methods of the response, as stock Nest does. */

@@ -70,9 +70,11 @@ export function answerParserErrors(server: Server, connections: Connections, lis
   });
 }
 
-/** Whether a request with a broken body has its response, or its client closed the connection inside the body. */
+/** Whether a request with a broken body has its response, or is not the platform's, or its client closed the connection inside the body. */
 function isUnanswerable(request: Request, { code }: NodeJS.ErrnoException, socket: Duplex): boolean {
-  return request.res?.closed === true || (code === 'HPE_INVALID_EOF_STATE' && answeringOn(socket)?.req === request);
+  const { context, res } = request;
+  const isCut = code === 'HPE_INVALID_EOF_STATE' && answeringOn(socket)?.req === request;
+  return res?.closed === true || context.isForeign || isCut;
 }
 
 /** The code of an error beside those of the parser: a body has too many small chunks. */

@@ -1,6 +1,8 @@
+import { Logger } from '@nestjs/common';
 import type { Request, Response } from 'express';
-import { type ApiError, ErrorBody } from '#errors';
-import { jsonTextOf } from '#json';
+import { ServerResponse } from 'node:http';
+import { ApiError, ErrorBody, INTERNAL_ERROR } from '#errors';
+import { explained, jsonTextOf } from '#json';
 import { prepareError, sendByMethods, setMediaType } from '../response-methods.js';
 import { announcesBody } from '../requests/request-checks.js';
 import { advance, BODY } from '../requests/request-context.js';
@@ -21,6 +23,8 @@ function fieldOf(status: number, challenge: string): readonly [name: string, val
  * fields by names in lower case, which Node need not convert.
  */
 export class Replies {
+  private readonly logger = new Logger(Replies.name);
+
   constructor(
     private readonly inFlight: RequestsInFlight,
     private readonly server: { readonly isDraining: boolean },
@@ -49,14 +53,37 @@ export class Replies {
     else this.sendJson(response, body);
   }
 
-  /** Sends an error. Too late for that, the cut connection shows the client that the response is incomplete. */
+  /** Sends an error. Too late for that, the cut connection shows the client that the response is incomplete. Never throws. */
   sendError(response: Response, error: ApiError): void {
     if (response.headersSent) {
       if (!response.writableEnded) response.destroy();
       return;
     }
-    response.statusCode = error.getStatus();
-    this.send(response, error.getResponse());
+    try {
+      response.statusCode = error.getStatus();
+      this.send(response, error.getResponse());
+    } catch (failure) {
+      this.fail(response, failure);
+    }
+  }
+
+  /**
+   * Must be called when a response cannot be written. Logs the failure, and sends an error by Node's own methods: the one that could not
+   * be sent because of its head, else INTERNAL_ERROR. Never throws.
+   */
+  fail(response: Response, failure: unknown, error = new ApiError(INTERNAL_ERROR)): void {
+    this.logger.error(explained(failure), response.req.context);
+    // What the handler goes on to write.
+    response.on('error', () => undefined);
+    const { write, end } = ServerResponse.prototype;
+    Object.assign(response, { write, end });
+    try {
+      if (response.headersSent) throw failure;
+      response.statusCode = error.getStatus();
+      this.sendJson(response, prepareError(response, error.getResponse()));
+    } catch {
+      response.destroy();
+    }
   }
 
   /**

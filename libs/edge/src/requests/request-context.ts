@@ -61,6 +61,8 @@ export class RequestContext {
   errorBody: ErrorBody | undefined;
   /** @internal Why the request is not served: it is invalid, or gets no place. Set by the HTTP server, as are the next two. */
   refusal: ApiError | undefined;
+  /** @internal Whether a listener of a module has taken the request before the platform: what it answers is its own. */
+  isForeign = false;
   /** @internal Whether the request has a place in flight. Written by `RequestsInFlight`. */
   isInFlight = false;
   /** @internal How the body arrives. Written by `advance`. */
