@@ -4,5 +4,5 @@ export type { CoreConfig } from './src/core-settings.js';
 export { checkDefinition, defineService, migrationsOf } from './src/definition.js';
 export type { CommandContext, Commands, ConfigOf, LoadedPart, Part, ServiceDefinition } from './src/definition.js';
 export type { OpenedDatabase } from './src/definition.js';
-export { PlatformModule } from './src/platform.module.js';
+export { PlatformModule, SERVICE, servedBy } from './src/platform.module.js';
 export { configReader, loadEnvironmentFile, readConfig } from './src/settings.js';

@@ -161,7 +161,7 @@ describe.each(['socket.io', 'ws'])('a gateway of %s', (transport) => {
     const path = transport === 'ws' ? '/news' : '/socket.io/?EIO=4&transport=websocket';
     const client = new WebSocket(`ws://127.0.0.1:${port}${path}`);
     const messages: string[] = [];
-    client.on('message', (data) => messages.push(String(data)));
+    client.on('message', (data: Buffer) => messages.push(data.toString()));
     client.on('open', () => transport === 'ws' && client.send('{"event":"ping"}'));
     await until(() => messages.length > 0);
     expect(messages[0]).toMatch(transport === 'ws' ? /pong/ : /^0\{"sid":/);

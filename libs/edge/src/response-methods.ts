@@ -55,6 +55,7 @@ export function guardHeads(
     }
   };
   for (const name of ['write', 'end'] as const) {
+    // eslint-disable-next-line @typescript-eslint/unbound-method -- it is called with the response as its `this`
     const method = ServerResponse.prototype[name] as (this: Response, ...parameters: unknown[]) => never;
     response[name] = function (this: Response, ...parameters: unknown[]) {
       if (this.headersSent) return method.apply(this, parameters);

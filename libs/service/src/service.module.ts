@@ -10,7 +10,15 @@ import { checkTransports, OpenApiModule, OperationRegistry } from '#operations';
 import { DatabaseModule, MIGRATIONS } from '#postgres';
 import { Clock, StartupError } from '#runtime';
 import { Config } from '#settings';
-import { type CoreConfig, type LoadedPart, migrationsOf, PlatformModule, type ServiceDefinition } from '#definition';
+import {
+  type CoreConfig,
+  type LoadedPart,
+  migrationsOf,
+  PlatformModule,
+  SERVICE,
+  servedBy,
+  type ServiceDefinition,
+} from '#definition';
 import { importsOf } from './module-imports.internals.js';
 
 /**
@@ -66,11 +74,12 @@ export async function serviceOf(app: Type, config: CoreConfig): Promise<Type> {
     ],
     providers: [
       { provide: Config, useValue: config },
+      servedBy(definition),
       { provide: MIGRATIONS, useValue: migrations },
       { provide: DeclaredErrors, useClass: ConstraintErrors },
       Clock,
     ],
-    exports: [Config, MIGRATIONS, DeclaredErrors, Clock],
+    exports: [Config, SERVICE, MIGRATIONS, DeclaredErrors, Clock],
   })
   class ServiceModule {}
   return ServiceModule;

@@ -75,6 +75,7 @@ export class Replies {
     this.logger.error(explained(failure), response.req.context);
     // What the handler goes on to write.
     response.on('error', () => undefined);
+    // eslint-disable-next-line @typescript-eslint/unbound-method -- they are called with the response as their `this`
     const { write, end } = ServerResponse.prototype;
     Object.assign(response, { write, end });
     try {
