@@ -6,7 +6,13 @@ export { ErrorFilter } from './src/error.filter.js';
 export { PlatformExpressAdapter, type RequestObserver } from './src/express-adapter.js';
 export type { HttpConfig } from './src/http-server.js';
 export { countHeader } from './src/requests/request-checks.js';
-export { isAborted, REQUEST_LOG_SETTINGS, RequestContext, servedRequest } from './src/requests/request-context.js';
+export {
+  isAborted,
+  REQUEST_LOG_SETTINGS,
+  RequestContext,
+  servedRequest,
+  servedRequestOf,
+} from './src/requests/request-context.js';
 export { connectionsBeside, SERVER_SETTINGS } from './src/requests/server-limits.js';
 
 /**

@@ -56,7 +56,7 @@ const WAYS: Record<string, () => Promise<unknown>> = {
     try {
       app.flushLogs();
       await app.init();
-      const { items } = await app.get(PetsService).list({ limit: 1 } as never);
+      const { items } = await app.get(PetsService).list({ limit: 1 });
       new Logger('Script').log(`found ${items.length} pets`);
     } finally {
       await app.close();

@@ -2,7 +2,7 @@ import { type CanActivate, type ExecutionContext, Inject, Injectable } from '@ne
 import type { Request } from 'express';
 import { hash, timingSafeEqual } from 'node:crypto';
 import { ApiError, INSUFFICIENT_SCOPE, MISSING_API_KEY } from '#errors';
-import { countHeader } from '#edge';
+import { countHeader, servedRequestOf } from '#edge';
 import { operationRemoved, type Operation, OperationRegistry } from '#operations';
 import { Clock } from '#runtime';
 import { ApiKeyVerifier, bearerTokenOf } from './api-key.verifier.js';
@@ -30,8 +30,8 @@ export class ApiKeyGuard implements CanActivate {
 
   canActivate(execution: ExecutionContext): boolean | Promise<boolean> {
     const operation = this.operations.all.get(execution.getClass())?.get(execution.getHandler());
-    // No route: a handler of another transport. `refuseUnprotectedHandlers` stops the start unless it is public.
-    if (operation === undefined) return execution.getType() !== 'http';
+    // No route: code calls it, or it is a handler of another transport. `refuseUnprotectedHandlers` stops the start unless it is public.
+    if (operation === undefined) return servedRequestOf(execution) === undefined;
     const request = execution.getArgByIndex<Request>(0);
     const { context } = request;
     context.operation = operation.name;

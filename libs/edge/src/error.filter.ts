@@ -15,6 +15,7 @@ import { answerBaseFilters } from './base-filter.internals.js';
 import { explained } from '#json';
 import { LimitedWarnings } from '#runtime';
 import type { PlatformExpressAdapter } from './express-adapter.js';
+import { servedRequestOf } from './requests/request-context.js';
 
 /**
  * Turns everything that is thrown during a request into a response. Filters of modules come first.
@@ -27,7 +28,7 @@ import type { PlatformExpressAdapter } from './express-adapter.js';
  * - A RequestAbortedError gets no response. Neither does any other failure, except an ApiError, if the client has closed the
  *   connection while its body was arriving: multer and other readers then throw errors of their own.
  *
- * What other transports throw is theirs: it is thrown again.
+ * What other transports throw is theirs, and what code calls by Nest's ExternalContextCreator is that code's: it is thrown again.
  */
 @Catch()
 export class ErrorFilter implements ExceptionFilter, OnModuleInit {
@@ -45,7 +46,7 @@ export class ErrorFilter implements ExceptionFilter, OnModuleInit {
   }
 
   catch(exception: unknown, host: ArgumentsHost): Observable<never> | undefined {
-    if (host.getType() === 'http') return void this.answer(exception, host);
+    if (servedRequestOf(host) !== undefined) return void this.answer(exception, host);
     if (host.getType() === 'rpc') return throwError(() => exception);
     throw exception;
   }

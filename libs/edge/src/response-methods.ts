@@ -6,10 +6,10 @@ import { cleanHead } from './node-http.internals.js';
 import type { RequestContext } from './requests/request-context.js';
 
 /** Header fields that describe the handler's intended content. They are removed from error responses. */
-const FIELDS_OF_CONTENT = [
-  ...['Accept-Ranges', 'Content-Disposition', 'Content-Encoding', 'Content-Range'],
-  ...['ETag', 'Expires', 'Last-Modified'],
-];
+const FIELDS_OF_CONTENT = ['Content-Disposition', 'Content-Encoding', 'ETag', 'Expires', 'Last-Modified'];
+
+/** Removed except from a 416, which they explain (RFC 9110, section 15.5.17). */
+const FIELDS_OF_RANGES = ['Accept-Ranges', 'Content-Range'];
 
 /** Settings of Express for its own JSON, which has no int64 then. */
 const JSON_SETTINGS = ['json escape', 'json replacer', 'json spaces'];
@@ -81,6 +81,7 @@ export function sendByMethods(response: Response, body: unknown): void {
 /** Sets the header fields of an error. Returns its body as the handler has declared it. */
 export function prepareError(response: Response, body: ErrorBody): ErrorBody {
   for (const name of FIELDS_OF_CONTENT) response.removeHeader(name);
+  if (body.status !== 416) for (const name of FIELDS_OF_RANGES) response.removeHeader(name);
   for (const [name, value] of Object.entries(body.error.headers)) response.setHeader(name, value);
   response.setHeader('Content-Type', 'application/json');
   response.setHeader('Cache-Control', 'no-store');

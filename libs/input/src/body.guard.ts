@@ -1,7 +1,7 @@
 import { type CanActivate, type ExecutionContext, Inject, Injectable, SetMetadata, type Type } from '@nestjs/common';
 import { HttpAdapterHost } from '@nestjs/core';
 import type { Request } from 'express';
-import type { BodyPlan, PlatformExpressAdapter } from '#edge';
+import { type BodyPlan, type PlatformExpressAdapter, servedRequestOf } from '#edge';
 import { ApiError, faultyInput, unstorableIn, VALIDATION_FAILED } from '#errors';
 import { JSON_LIMITS, type JsonLimits } from '#json';
 import { DirectInterceptor } from '#operations';
@@ -65,9 +65,9 @@ export class BodyGuard implements CanActivate {
 
   /** @throws what `BodyReader.read` throws; VALIDATION_FAILED for JSON that is no object or array, or text that cannot be stored */
   canActivate(execution: ExecutionContext): true | Promise<true> {
-    // Messages of gateways and microservices have no body.
-    if (execution.getType() !== 'http') return true;
-    const request = execution.getArgByIndex<Request>(0);
+    // Messages of gateways and microservices have no body, nor have calls of code.
+    const request = servedRequestOf(execution);
+    if (request === undefined) return true;
     const operation = request.context.operation as string;
     let plan = this.plans.get(operation);
     if (plan === undefined) {

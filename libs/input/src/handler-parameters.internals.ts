@@ -12,10 +12,12 @@ export interface HandlerParameter {
   readonly source: keyof typeof RouteParamtypes | undefined;
   /** What the decorator takes from the source, as in `@Query('limit')`; undefined for all of it. */
   readonly data: string | undefined;
-  /** Its declared class. TypeScript emits Object for interfaces, unions and unknown. */
+  /** Its declared class. TypeScript emits Object for interfaces, unions and unknown; some compilers emit nothing. */
   readonly metatype: unknown;
   /** The pipes of the controller, the handler and the parameter. */
   readonly pipes: readonly unknown[];
+  /** Whether the parameter itself has a pipe. */
+  readonly hasOwnPipe: boolean;
 }
 
 /** The metadata that `@Body()` and similar decorators write, by `<source>:<index>`. */
@@ -34,6 +36,7 @@ export function parametersOf(controller: Type, handler: Handler): HandlerParamet
       data: typeof data === 'string' ? data : undefined,
       metatype: (types as unknown[] | undefined)?.[index],
       pipes: [...shared, ...pipes],
+      hasOwnPipe: pipes.length > 0,
     };
   });
 }

@@ -1,4 +1,4 @@
-import type { ArgumentMetadata, Type } from '@nestjs/common';
+import { type ArgumentMetadata, Body, Param, Query, type Type, ValidationPipe } from '@nestjs/common';
 import { ApplicationConfig } from '@nestjs/core';
 import { IsEmail, Length } from 'class-validator';
 import type { ApiError } from '#errors';
@@ -145,4 +145,37 @@ test('the pattern of a text that is not blank accepts the characters that the ru
     }
   }
   expect(different).toEqual([]);
+});
+
+describe('at start, parameters whose types the compiler has left out', () => {
+  class NotesController {
+    create(@Body() note: Note): Note {
+      return note;
+    }
+
+    find(@Query('author') author: string): string {
+      return author;
+    }
+
+    checked(@Body(new ValidationPipe({ expectedType: Note })) note: Note, @Param('id') id: string): [Note, string] {
+      return [note, id];
+    }
+  }
+  const discovery = { getControllers: () => [{ metatype: NotesController }] };
+  const start = (): void => {
+    const started = new InputPipe(new ApplicationConfig());
+    Object.assign(started, { discovery });
+    started.onModuleInit();
+  };
+
+  test('are refused, unless they have a pipe of their own', () => {
+    expect(start).not.toThrow();
+    // As tsx and esbuild compile the class.
+    for (const name of ['create', 'find', 'checked'])
+      Reflect.deleteMetadata('design:paramtypes', NotesController.prototype, name);
+    expect(start).toThrow(
+      'Nothing would check the input of NotesController.create, NotesController.find, because the compiler has left out its types. ' +
+        'tsc and nest build keep them by emitDecoratorMetadata, SWC by decoratorMetadata; tsx and esbuild cannot.',
+    );
+  });
 });

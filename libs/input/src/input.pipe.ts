@@ -75,22 +75,32 @@ export class InputPipe implements PipeTransform, OnModuleInit {
   constructor(private readonly application: ApplicationConfig) {}
 
   /**
-   * @throws StartupError that names each option of a module's ValidationPipe that would decide what this pipe has decided, or each
-   *   member whose objects would arrive empty
+   * @throws StartupError that names each option of a module's ValidationPipe that would decide what this pipe has decided, each
+   *   member whose objects would arrive empty, or each handler of whose input the compiler has left out the type
    */
   onModuleInit(): void {
     const untyped = new Set<string>();
+    const unchecked = new Set<string>();
     const late = lateOptionsOf(globalPipesOf(this.application), 'a global ValidationPipe');
     for (const { metatype } of this.discovery.getControllers()) {
       const controller = metatype as Type;
       const prototype = controller.prototype as Record<string, Handler>;
       for (const name of new MetadataScanner().getAllMethodNames(prototype)) {
-        for (const { source, metatype, pipes } of parametersOf(controller, prototype[name] as Handler)) {
+        for (const { source, metatype, pipes, hasOwnPipe } of parametersOf(controller, prototype[name] as Handler)) {
+          if ((source === 'BODY' || source === 'QUERY') && metatype === undefined && !hasOwnPipe)
+            unchecked.add(`${controller.name}.${name}`);
           if (source === undefined || !isInputClass(metatype)) continue;
           late.push(...lateOptionsOf(pipes, `the ValidationPipe of ${controller.name}.${name}`));
           for (const member of untypedMembersOf(metatype)) untyped.add(member);
         }
       }
+    }
+    if (unchecked.size > 0) {
+      throw new StartupError(
+        `Nothing would check the input of ${[...unchecked].join(', ')}, because the compiler has left out its types. ` +
+          'tsc and nest build keep them by emitDecoratorMetadata, SWC by decoratorMetadata; tsx and esbuild cannot. ' +
+          'Or give the parameter a pipe: @Body(new ValidationPipe({ expectedType: TheClass })).',
+      );
     }
     if (untyped.size > 0) {
       throw new StartupError(

@@ -54,7 +54,10 @@ export function answerParserErrors(server: Server, connections: Connections, lis
       const requestId = requestIdFrom();
       const head = cause.rawPacket?.toString('latin1') ?? '';
       const fields = listener.corsFieldsFor(/\r\nOrigin:([^\r\n]+)\r\n/i.exec(head)?.[1]?.trim());
-      socket.end(errorResponse(error, requestId, fields), () => socket.destroy());
+      const response = errorResponse(error, requestId, fields);
+      // The head alone, to HEAD.
+      const sent = /^\s*HEAD /.test(head) ? response.slice(0, response.indexOf('\r\n\r\n') + 4) : response;
+      socket.end(sent, () => socket.destroy());
       listener.refused(error, requestId);
     } else if (broken && isUnanswerable(broken, cause, socket)) {
       socket.destroy();

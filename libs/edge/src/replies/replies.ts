@@ -101,7 +101,7 @@ export class Replies {
       this.inFlight.release(context);
       setCaching(response);
       // Closes the connection: the rest of this request would have to be read before the next one.
-      if (!request.complete && announcesBody(request)) response.setHeader('Connection', 'close');
+      if (!isWholeWith(request)) response.setHeader('Connection', 'close');
     }
     const field = fieldOf(response.statusCode, this.challenge);
     if (field !== undefined && !response.hasHeader(field[0])) response.setHeader(...field);
@@ -138,7 +138,7 @@ export class Replies {
     const { context } = request;
     context.answeredAt = performance.now();
     this.inFlight.release(context);
-    const isWhole = request.complete || !announcesBody(request);
+    const isWhole = isWholeWith(request);
     // Node adds the Content-Length of most responses by itself. But it would keep one of an earlier response that
     // failed, and a handler may have copied Transfer-Encoding from another response. With HTTP/1.0 it adds none.
     const endsWithBody = isWhole && body !== undefined && request.method !== 'HEAD';
@@ -156,12 +156,16 @@ export class Replies {
     if (isWhole) {
       if (isLarge) endInPieces(response, body);
       else response.end(body);
+      if (!request.complete && announcesBody(request))
+        dropRest(request, () => request.complete || request.socket.destroy());
       return;
     }
     response.setHeader('Connection', 'close');
     // A client that waits for `100 Continue` sends no body after a final response, and a broken body cannot be read:
-    // nothing to linger for.
-    if (context.bodyStage === BODY.CONTINUE_AWAITED || context.bodyStage === BODY.BROKEN || body === undefined) {
+    // nothing to linger for. Nor for a response without a body, which is sent at its end.
+    const { bodyStage } = context;
+    const isEmpty = body === undefined || request.method === 'HEAD';
+    if (bodyStage === BODY.CONTINUE_AWAITED || bodyStage === BODY.BROKEN || isEmpty) {
       response.end(body);
       return;
     }
@@ -226,6 +230,22 @@ function setCaching(response: Response): void {
   if (!response.hasHeader('cache-control')) {
     response.setHeader('Cache-Control', isCacheable ? 'private, no-cache' : 'no-store');
   }
+}
+
+/**
+ * Whether nothing of a request must be read before the next one of its connection. Nothing is expected to follow in the chunked body of a
+ * GET of which nothing has arrived: some clients send its end in a packet of its own.
+ */
+function isWholeWith(request: Request): boolean {
+  if (request.complete || !announcesBody(request)) return true;
+  const { bodyStage } = request.context;
+  const mayFollow = bodyStage === BODY.CONTINUE_AWAITED || bodyStage === BODY.BROKEN || request.readableDidRead;
+  return (
+    request.method === 'GET' &&
+    request.headers['content-length'] === undefined &&
+    !mayFollow &&
+    request.readableLength === 0
+  );
 }
 
 /** Reads and drops the rest of a request, at most LINGER_BYTES and for at most LINGER_MS. */

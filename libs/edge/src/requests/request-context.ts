@@ -1,3 +1,4 @@
+import type { ArgumentsHost } from '@nestjs/common';
 import type { Request, Response } from 'express';
 import { AsyncLocalStorage } from 'node:async_hooks';
 import { randomUUID } from 'node:crypto';
@@ -80,6 +81,12 @@ export class RequestContext {
 /** Sets the stage of a request's body, unless it has a later one. */
 export function advance(context: RequestContext, stage: BodyStage): void {
   if (stage > context.bodyStage) context.bodyStage = stage;
+}
+
+/** The HTTP request of a call; undefined for a message of another transport, and for a call by Nest's ExternalContextCreator. */
+export function servedRequestOf(host: ArgumentsHost): Request | undefined {
+  const request = host.getType() === 'http' ? host.getArgByIndex<Request | undefined>(0) : undefined;
+  return request?.context instanceof RequestContext ? request : undefined;
 }
 
 /** Whether the connection ended before the client got the whole response. To be called as soon as the response is over. */

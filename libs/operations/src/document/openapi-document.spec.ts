@@ -1,6 +1,13 @@
-import { Controller, Get, Post, Sse, type Type, Version, VERSION_NEUTRAL, VersioningType } from '@nestjs/common';
+import { Body, Controller, Get, Post, Sse, type Type, Version, VERSION_NEUTRAL, VersioningType } from '@nestjs/common';
 import { DiscoveryModule } from '@nestjs/core';
-import { ApiCreatedResponse, ApiOperation, type OpenAPIObject } from '@nestjs/swagger';
+import {
+  ApiCreatedResponse,
+  ApiOkResponse,
+  ApiOperation,
+  ApiProperty,
+  ApiSchema,
+  type OpenAPIObject,
+} from '@nestjs/swagger';
 import { Test } from '@nestjs/testing';
 import { defineError, FailsWith } from '#errors';
 import { IdempotencyKey, Idempotent } from '#resources';
@@ -119,6 +126,70 @@ describe('OpenApiDocument', () => {
     await expect(describeControllers(ToysController, another)).rejects.toThrow(
       'There are two handlers ToysController.list.',
     );
+  });
+
+  describe('two classes of one name', () => {
+    class Line {
+      @ApiProperty() sku: string;
+    }
+    const Other = (() => {
+      class Line {
+        @ApiProperty() text: string;
+        @ApiProperty() author: string;
+      }
+      return Line;
+    })();
+    const Same = (() => {
+      class Line {
+        @ApiProperty() sku: string;
+      }
+      return Line;
+    })();
+    const Named = (() => {
+      @ApiSchema({ name: 'Remark' })
+      class Line {
+        @ApiProperty() text: string;
+      }
+      return Line;
+    })();
+
+    /** One operation answers with the first class, another takes the second within its body. */
+    function describeBoth(first: Type, second: Type): Promise<OpenAPIObject> {
+      class Note {
+        @ApiProperty({ type: () => [second] }) lines: object[];
+      }
+      @Controller('games')
+      @RequireScopes()
+      class GamesController {
+        @Get()
+        @ApiOkResponse({ type: first })
+        find(): void {}
+
+        @Post()
+        createNote(@Body() _: Note): void {}
+      }
+      return describeControllers(GamesController);
+    }
+
+    test('with different members are refused, with the members of both and the remedy', async () => {
+      await expect(describeBoth(Line, Other)).rejects.toThrow(
+        'The document can describe one class Line only, and there are Line { sku } and Line { text, author }. ' +
+          "Name one of them: @ApiSchema({ name: 'AnotherLine' }).",
+      );
+    });
+
+    test('are one schema if they are equal, and two if one has another name', async () => {
+      expect(Object.keys((await describeBoth(Line, Same)).components?.schemas ?? {}).sort()).toEqual([
+        'Error',
+        'Line',
+        'Note',
+      ]);
+      const named = await describeBoth(Line, Named);
+      expect(named.components?.schemas).toMatchObject({
+        Line: { properties: { sku: {} } },
+        Remark: { properties: { text: {} } },
+      });
+    });
   });
 
   test('has an operation for each version of a handler, outside the base URL', async () => {

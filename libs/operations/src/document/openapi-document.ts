@@ -17,6 +17,7 @@ import {
   type TagObject,
 } from '@nestjs/swagger';
 import { type Deprecation } from '../deprecation.js';
+import { StartupError } from '#runtime';
 import { type Operation, OperationRegistry } from '../operation-registry.js';
 import {
   Application,
@@ -29,6 +30,7 @@ import {
   type SettingsOf,
 } from '#settings';
 import { describeComponents } from './components.js';
+import { withNamesakes } from './namesakes.internals.js';
 import { toJsonSchema } from './json-schema.js';
 import { describeOperation } from './operation.js';
 import { type Schemes, Security } from './security.js';
@@ -94,7 +96,7 @@ export class OpenApiDocument {
    *
    * @param ofCallers the security schemes of authenticators
    * @throws Error when two handlers cannot be distinguished
-   * @throws StartupError when a security scheme is declared twice, or not at all
+   * @throws StartupError when a security scheme is declared twice, or not at all, or two classes have the same name
    */
   describe(app: INestApplication, ofCallers: Schemes = []): void {
     const { info, parts = [] } = this.application;
@@ -109,7 +111,14 @@ export class OpenApiDocument {
     // A handler with several paths has an index behind the name of its method.
     const operationIdFactory = (controller: string, method: string): string =>
       `${controller}.${method.replace(/\[\d+\]$/, '')}`;
-    const found = SwaggerModule.createDocument(app, head, { operationIdFactory });
+    const [found, namesakes] = withNamesakes(() => SwaggerModule.createDocument(app, head, { operationIdFactory }));
+    for (const [name, members] of namesakes) {
+      const classes = members.map((each) => `${name} { ${each} }`).join(' and ');
+      throw new StartupError(
+        `The document can describe one class ${name} only, and there are ${classes}. ` +
+          `Name one of them: @ApiSchema({ name: 'Another${name}' }).`,
+      );
+    }
     const schemas = Object.fromEntries(
       Object.entries(found.components?.schemas ?? {}).map(([name, schema]) => [name, toJsonSchema({ ...schema })]),
     );
