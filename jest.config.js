@@ -41,7 +41,7 @@ const NOT_EMBEDDED = endToEnd(
 const ANY_ENGINE = endToEnd(
   'api/(connections|cors|error-examples|exceptions|openapi|path-prefix|silent-connections)|api-keys/secret-scanning' +
     '|operation/(metrics|observability-aborted|shutdown)|ordinary-nest/' +
-    '|platform/(closed|alive|body-types|event-streams|extending|input|operation-names|other-transports|own-answers|products|refused-starts)' +
+    '|platform/(middleware-scopes|closed|alive|body-types|event-streams|extending|input|operation-names|other-transports|own-answers|products|refused-starts)' +
     '|platform/(request-body|request-in-log)|repository/|tracing',
 );
 const EMBEDDED_ONLY = endToEnd('platform/embedded');

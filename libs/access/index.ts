@@ -6,6 +6,7 @@ export { API_KEY_SETTINGS, AuthModule } from './src/auth.module.js';
 export { Authenticator, Authenticators, securitySchemesOf } from './src/authenticator.js';
 export { type Caller, CurrentCaller } from './src/caller.js';
 export { EventStreams } from './src/event-streams.js';
+export { requireScopes } from './src/require-scopes.js';
 export { REQUEST_STEPS, type RequestStep } from './src/request-step.js';
 export type { StoredApiKey } from './src/stored-api-key.js';
 export { API_KEY_MIGRATIONS } from './src/migrations.js';

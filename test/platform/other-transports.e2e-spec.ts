@@ -1,4 +1,5 @@
-import { Module } from '@nestjs/common';
+import { Injectable, Module } from '@nestjs/common';
+import { ExternalContextCreator } from '@nestjs/core';
 import { WsAdapter } from '@nestjs/platform-ws';
 import { type OnGatewayConnection, SubscribeMessage, WebSocketGateway } from '@nestjs/websockets';
 import { once } from 'node:events';
@@ -51,6 +52,29 @@ test('a public gateway checks keys itself, and HTTP requests are served as well'
     expect(String((await once(client, 'message'))[0])).toBe('{"event":"pong","data":"pong"}');
     expect((await app.client.get('/v1/pets')).status).toBe(200);
     expect((await app.client.get('/v1/pets', { apiKey: null })).status).toBe(401);
+  } finally {
+    await app.close();
+  }
+});
+
+test('what code calls by ExternalContextCreator passes the platform, and its errors reach the caller', async () => {
+  @Injectable()
+  class Tasks {
+    double(value: number): number {
+      if (value < 0) throw new RangeError('It is negative.');
+      return value * 2;
+    }
+  }
+  @Module({ providers: [Tasks] })
+  class TasksModule {}
+
+  const app = await createTestApp({ features: [TasksModule] });
+  try {
+    const tasks = app.nest.get(Tasks);
+    // eslint-disable-next-line @typescript-eslint/unbound-method -- Nest calls it with its instance
+    const double = app.nest.get(ExternalContextCreator).create(tasks, tasks.double as never, 'double');
+    expect(await double(4)).toBe(8);
+    await expect(double(-1)).rejects.toThrow('It is negative.');
   } finally {
     await app.close();
   }

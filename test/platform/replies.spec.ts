@@ -1,6 +1,7 @@
-import { Get, Header, HttpCode, type INestApplication, Post, Res } from '@nestjs/common';
+import { Get, Header, HttpCode, HttpException, type INestApplication, Post, Res } from '@nestjs/common';
 import { Test } from '@nestjs/testing';
 import type { Response } from 'express';
+import { once } from 'node:events';
 import type { Server } from 'node:http';
 import { type AddressInfo, connect } from 'node:net';
 import { ErrorFilter, PlatformExpressAdapter } from '#edge';
@@ -28,6 +29,15 @@ ANSWERS.add(Post('unread-for-a-while'), 'unread-for-a-while', async () => {
   await new Promise((resolve) => setTimeout(resolve, 20));
   return JSON_VALUE;
 });
+ANSWERS.add(
+  Get('range'),
+  'range',
+  (response: Response) => {
+    response.setHeader('Accept-Ranges', 'bytes').setHeader('Content-Range', 'bytes */4').setHeader('ETag', '"1"');
+    throw new HttpException('The file has four bytes.', 416);
+  },
+  { parameters: [[Res({ passthrough: true }), Object]] },
+);
 
 interface Answer {
   readonly status: number;
@@ -178,5 +188,65 @@ describe('Content-Length', () => {
       [200, 'close'],
     ]);
     for (const { headers, body } of answers) expect(headers['content-length']).toBe(String(body.length));
+  });
+});
+
+describe('a request without content', () => {
+  let app: INestApplication;
+  beforeAll(async () => {
+    app = await startApp();
+  });
+  afterAll(() => app.close());
+
+  test('a HEAD whose body never comes is answered before a client could send it', async () => {
+    const ended: string[] = [];
+    const send = async (method: string): Promise<string> => {
+      const path = method === 'HEAD' ? '/json' : '/unread';
+      const answer = await exchange(app, `${method} ${path} HTTP/1.1\r\nHost: x\r\nContent-Length: 9\r\n\r\n`);
+      ended.push(method);
+      return answer;
+    };
+    const [, head] = await Promise.all([send('POST'), send('HEAD')]);
+    expect(ended).toEqual(['HEAD', 'POST']);
+    expect(head).toMatch(/^HTTP\/1\.1 200 [^]+\r\n\r\n$/);
+  });
+
+  test('a HEAD that the parser refuses gets the head alone', async () => {
+    const refused = (method: string): Promise<string> =>
+      exchange(app, `${method} / HTTP/1.1\r\nHost: x\r\nX-Large: ${'x'.repeat(20_000)}\r\n\r\n`);
+    expect(await refused('HEAD')).toMatch(/^HTTP\/1\.1 431 [^]+\r\nContent-Length: [1-9]\d+\r\n[^{]+\r\n\r\n$/);
+    expect(await refused('GET')).toMatch(/\r\n\r\n\{"code":"headers_too_large"/);
+  });
+
+  test('a GET whose empty chunked body ends later keeps its connection', async () => {
+    const { port } = (app.getHttpServer() as Server).address() as AddressInfo;
+    const socket = connect(port, '127.0.0.1').setEncoding('latin1');
+    let received = '';
+    socket.on('data', (text: string) => {
+      if (received === '') socket.write('0\r\n\r\nGET /text HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n');
+      received += text;
+    });
+    socket.write('GET /json HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n');
+    await once(socket, 'end');
+    const answers = received.split(/(?=HTTP\/1\.1 )/).map(parse);
+    expect(answers.map(({ status, headers }) => [status, headers['connection']])).toEqual([
+      [200, 'keep-alive'],
+      [200, 'close'],
+    ]);
+  });
+
+  test('… and one whose chunked body does not end is cut', async () => {
+    const answer = await exchange(app, 'GET /json HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n');
+    expect(parse(answer).status).toBe(200);
+  });
+
+  test('a 416 keeps the fields that explain it', async () => {
+    const { status, headers } = await ask(app, 'GET', '/range');
+    expect([status, headers['accept-ranges'], headers['content-range'], headers['etag']]).toEqual([
+      416,
+      'bytes',
+      'bytes */4',
+      undefined,
+    ]);
   });
 });

@@ -201,7 +201,8 @@ describe('docs/extending.md', () => {
     ...filesBelow('schematics/feature/files', '.ts').map((file) => withNames(read(file), featureOf('toys'))),
     ...[...filesBelow('test/example', '.ts'), ...filesBelow('examples/orders/src', '.ts')].map(read),
     read('examples/orders/test/orders.test.ts'),
-    ...['recipes', 'callers', 'other-transports', 'transactions'].map((name) =>
+    read('test/support/other-starts.ts'),
+    ...['recipes', 'middleware-scopes', 'callers', 'other-transports', 'transactions'].map((name) =>
       read(`test/platform/${name}.e2e-spec.ts`).replaceAll('test_', ''),
     ),
   ].map(withoutSpace);

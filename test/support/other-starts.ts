@@ -52,6 +52,7 @@ const WAYS: Record<string, () => Promise<unknown>> = {
   },
   // As docs/extending.md shows it.
   script: async () => {
+    await loadEnvironmentFile(PET_STORE);
     const app = await createApplication(AppModule, await readConfig(PET_STORE));
     try {
       app.flushLogs();

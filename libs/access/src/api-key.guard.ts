@@ -1,5 +1,6 @@
-import { type CanActivate, type ExecutionContext, Inject, Injectable } from '@nestjs/common';
-import type { Request } from 'express';
+import { type CanActivate, type ExecutionContext, Inject, Injectable, type OnModuleInit } from '@nestjs/common';
+import { HttpAdapterHost } from '@nestjs/core';
+import type { Express, Request } from 'express';
 import { hash, timingSafeEqual } from 'node:crypto';
 import { ApiError, INSUFFICIENT_SCOPE, MISSING_API_KEY } from '#errors';
 import { countHeader, servedRequestOf } from '#edge';
@@ -7,8 +8,15 @@ import { operationRemoved, type Operation, OperationRegistry } from '#operations
 import { Clock } from '#runtime';
 import { ApiKeyVerifier, bearerTokenOf } from './api-key.verifier.js';
 import { Authenticators } from './authenticator.js';
+import { GUARD_SETTING } from './require-scopes.js';
 import { REQUEST_STEPS, type RequestStep } from './request-step.js';
 import { NO_KEY, type VerifiedKey } from './stored-api-key.js';
+
+/** What a request must fulfil. */
+type Demand = Pick<Operation, 'name' | 'scopes' | 'isStream' | 'removedAt' | 'deprecation' | 'fields'>;
+
+/** What middleware demands besides scopes. Usage counts it under this name. */
+const MIDDLEWARE = { name: 'middleware', isStream: false, removedAt: Infinity, deprecation: undefined, fields: {} };
 
 /**
  * Admits a request to a handler only with a valid API key or from a caller that an `Authenticator` knows, if all steps admit
@@ -19,14 +27,19 @@ import { NO_KEY, type VerifiedKey } from './stored-api-key.js';
  * @throws ApiError of status 401 or 403 with its challenge, what a step throws, or OPERATION_REMOVED
  */
 @Injectable()
-export class ApiKeyGuard implements CanActivate {
+export class ApiKeyGuard implements CanActivate, OnModuleInit {
   constructor(
     private readonly clock: Clock,
     private readonly operations: OperationRegistry,
     private readonly authenticators: Authenticators,
     private readonly verifier: ApiKeyVerifier,
     @Inject(REQUEST_STEPS) private readonly steps: readonly RequestStep[],
+    private readonly adapterHost: HttpAdapterHost,
   ) {}
+
+  onModuleInit(): void {
+    this.adapterHost.httpAdapter.getInstance<Express>().set(GUARD_SETTING, this);
+  }
 
   canActivate(execution: ExecutionContext): boolean | Promise<boolean> {
     const operation = this.operations.all.get(execution.getClass())?.get(execution.getHandler());
@@ -42,20 +55,30 @@ export class ApiKeyGuard implements CanActivate {
       if (context.now >= operation.removedAt) throw operationRemoved(operation);
       return true;
     }
+    if (isToken(bearerTokenOf(request), operation.tokenHash)) return true;
+    return this.admitSender(request, operation);
+  }
+
+  /** See `requireScopes`. */
+  async admitToMiddleware(request: Request, scopes: readonly string[]): Promise<void> {
+    request.context.now = this.clock.now();
+    await this.admitSender(request, { ...MIDDLEWARE, scopes });
+  }
+
+  private admitSender(request: Request, operation: Demand): boolean | Promise<boolean> {
     const token = bearerTokenOf(request);
-    if (isToken(token, operation.tokenHash)) return true;
     return this.authenticators.all.length === 0 || this.verifier.isKey(token)
       ? this.admitKey(request, operation, token)
       : this.admitCaller(request, operation, token);
   }
 
-  private async admitCaller(request: Request, operation: Operation, token: string | undefined): Promise<boolean> {
+  private async admitCaller(request: Request, operation: Demand, token: string | undefined): Promise<boolean> {
     if (countHeader(request, 'authorization') > 1) throw new ApiError(MISSING_API_KEY);
     const caller = await this.authenticators.identify(request);
     return caller === undefined ? this.admitKey(request, operation, token) : this.admit(request, operation, caller);
   }
 
-  private admitKey(request: Request, operation: Operation, token: string | undefined): boolean | Promise<boolean> {
+  private admitKey(request: Request, operation: Demand, token: string | undefined): boolean | Promise<boolean> {
     if (token === undefined) throw new ApiError(MISSING_API_KEY);
     const key = this.verifier.verify(token, request.context.now);
     return key instanceof Promise
@@ -63,7 +86,7 @@ export class ApiKeyGuard implements CanActivate {
       : this.admit(request, operation, key);
   }
 
-  private admit(request: Request, operation: Operation, key: VerifiedKey): boolean | Promise<boolean> {
+  private admit(request: Request, operation: Demand, key: VerifiedKey): boolean | Promise<boolean> {
     const { context } = request;
     const refusal = this.refusalOf(operation, key, context.now);
     context.client = key.client.name;
@@ -82,7 +105,7 @@ export class ApiKeyGuard implements CanActivate {
     return true;
   }
 
-  private refusalOf(operation: Operation, { scopes, prefix }: VerifiedKey, now: number): ApiError | undefined {
+  private refusalOf(operation: Demand, { scopes, prefix }: VerifiedKey, now: number): ApiError | undefined {
     const missing = operation.scopes.filter((scope) => !scopes.includes(scope));
     if (missing.length === 0) return now < operation.removedAt ? undefined : operationRemoved(operation);
     const subject = prefix === NO_KEY ? 'client' : 'API key';

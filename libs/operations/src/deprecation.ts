@@ -70,6 +70,6 @@ export function announcementOf(
 }
 
 /** The 410 of an operation from `removedAt` on. */
-export function operationRemoved({ deprecation, fields }: Announcement): ApiError {
+export function operationRemoved({ deprecation, fields }: Pick<Announcement, 'deprecation' | 'fields'>): ApiError {
   return new ApiError(OPERATION_REMOVED, removalMessage(deprecation as Deprecation), fields);
 }
