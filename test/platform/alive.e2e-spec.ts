@@ -62,7 +62,7 @@ describe('modules that answer in ways of their own', () => {
     { method = 'GET', version = '1.1' } = {},
   ): Promise<{ received: string; logged: number }> {
     const before = errors().length;
-    const first = request(`/v1/fragile/${path}`).replace('GET', method).replace('HTTP/1.1', `HTTP/${version}`);
+    const first = request(`/v1/test-fragile/${path}`).replace('GET', method).replace('HTTP/1.1', `HTTP/${version}`);
     const received = await rawRequest(port, first + PETS + LAST);
     expect(service.isRunning).toBe(true);
     await until(() => errors().length > before);
@@ -101,7 +101,7 @@ describe('modules that answer in ways of their own', () => {
   });
 
   test('a Trailer of a chunked response is sent', async () => {
-    const received = await rawRequest(port, request('/v1/fragile/trailer') + LAST);
+    const received = await rawRequest(port, request('/v1/test-fragile/trailer') + LAST);
     expect(received).toMatch(/^HTTP\/1\.1 200 [^]+\r\nTrailer: X-Sum\r\n[^]+X-Sum: 1\r\n/);
   });
 
@@ -115,7 +115,7 @@ describe('modules that answer in ways of their own', () => {
   /* A listener of a module takes requests before the platform. */
 
   test('what a listener answers before the platform is its own, and the connection keeps its order', async () => {
-    const slow = request('/v1/fragile/slow');
+    const slow = request('/v1/test-fragile/slow');
     const received = await rawRequest(port, slow + request('/taken') + PETS + request('/taken') + LAST);
     expect(statusesOf(received)).toEqual([200, 202, 200, 202, 200]);
     const [, taken = ''] = received.split('\r\n\r\nslow');

@@ -51,7 +51,7 @@ class ThrowingFilter implements ExceptionFilter {
 }
 
 @Public()
-@Controller('fragile')
+@Controller('test-fragile')
 class FragileController {
   @Get('message')
   message(@Res({ passthrough: true }) response: Response): object {

@@ -20,7 +20,7 @@ class Greeting implements OnModuleInit {
   }
 }
 
-@Controller('open')
+@Controller('test-open')
 class OpenController {
   @Get()
   answer(): string {

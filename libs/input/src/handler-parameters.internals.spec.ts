@@ -15,9 +15,9 @@ test('the parameters of a handler: source, data, class and pipes', () => {
   expect(read).toHaveLength(3);
   expect(read).toEqual(
     expect.arrayContaining([
-      { source: 'BODY', data: undefined, metatype: Input, pipes: [first] },
-      { source: 'QUERY', data: 'limit', metatype: Number, pipes: [first, second] },
-      { source: undefined, data: undefined, metatype: String, pipes: [first] },
+      { source: 'BODY', data: undefined, metatype: Input, pipes: [first], hasOwnPipe: false },
+      { source: 'QUERY', data: 'limit', metatype: Number, pipes: [first, second], hasOwnPipe: true },
+      { source: undefined, data: undefined, metatype: String, pipes: [first], hasOwnPipe: false },
     ]),
   );
 });
