@@ -5,7 +5,7 @@ import { readdirSync } from 'node:fs';
 import tseslint from 'typescript-eslint';
 
 /** The optional parts: libraries that a service lists in its definition. None imports another one. */
-const PARTS = ['docs-pages', 'key-usage', 'rate-limit', 'tracing', 'transfer'];
+const PARTS = ['docs-pages', 'key-usage', 'rate-limit', 'tracing'];
 
 /**
  * The libraries (the folders of `libs`), from bottom to top: each may import those before it, by their doors. So there are no circles.

@@ -35,7 +35,7 @@ const END_TO_END = endToEnd();
  * any engine and long.
  */
 const NOT_EMBEDDED = endToEnd(
-  'platform/database-rights|api-keys/keys-commands|api/unavailable|operation/start-settings',
+  'platform/(database-rights|move)|api-keys/keys-commands|api/unavailable|operation/start-settings',
 );
 /** HTTP, input, documents, log and metrics, which are the same whatever the database is: the gate runs each on one. */
 const ANY_ENGINE = endToEnd(
@@ -53,9 +53,9 @@ const LONG = endToEnd(
   'api/(fuzz|silent-connections)|api-keys/keys-commands|key-usage' +
     '|operation/(cli|metrics|observability|refused-start|service-commands|shutdown|start|terminal)' +
     '|ordinary-nest/generated' +
-    '|platform/(closed|alive|constraints|database-pool|database-settings|embedded|event-streams|migration|pets-repositories|plain-sql)' +
+    '|platform/(closed|alive|constraints|database-pool|database-settings|embedded|event-streams|migration|move|pets-repositories|plain-sql)' +
     '|platform/(request-body|sharing|sorted-lists|unshared|upgrading)' +
-    '|repository/path|tracing|transfer',
+    '|repository/path|tracing',
 );
 const LONG_UNIT = '/test/repository/(import-rules|package)\\.spec\\.ts$';
 /** What `npm test` runs on the embedded engine, too. Each start of it costs two seconds of CPU time. */

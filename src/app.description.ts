@@ -5,7 +5,6 @@ import { keyUsage } from '#key-usage';
 import { rateLimit } from '#rate-limit';
 import { defineService } from '#service';
 import { tracing } from '#tracing';
-import { transfer } from '#transfer';
 import { petsCommands } from './pets/pets.commands.js';
 
 const DESCRIPTION = `\
@@ -34,7 +33,7 @@ const CLIENT = ['../client.tgz', '../dist/client.tgz'].map((path) => new URL(pat
 export const PET_STORE = defineService({
   product: { name: 'petstore', command: 'npm run petstore --', apiKeyPrefix: 'pets_' },
   // A request meets their steps, and the help lists their commands, in this order.
-  parts: [tracing, transfer, keyUsage, rateLimit, docsPages],
+  parts: [tracing, keyUsage, rateLimit, docsPages],
   info: {
     title: 'Pet Store Service',
     version: '1.0.0',

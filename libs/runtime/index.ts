@@ -4,5 +4,5 @@ export { Clock } from './src/clock.js';
 export { LimitedWarnings } from './src/limited-warnings.js';
 export { printable, printableLines } from './src/printable.js';
 export { misfit, StartupError } from './src/startup-error.js';
-export { onStopSignal, STOP_SIGNALS } from './src/stop-signals.js';
+export { onStopSignal } from './src/stop-signals.js';
 export { isTested, untestedDependencies } from './src/tested-releases.js';

@@ -11,4 +11,4 @@ export type { ServiceOptions } from './src/start-service.js';
 
 // Commands, and what commands of features and parts need.
 export { runCommands } from './src/run-commands.js';
-export { integerArgument, NEW_DATABASE, resultText, runInService, showProgress, table, timeCell } from '#commands';
+export { integerArgument, NEW_DATABASE, resultText, showProgress, table, timeCell } from '#commands';

@@ -1,22 +1,14 @@
-import { createHash } from 'node:crypto';
-import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
+import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { gzipSync } from 'node:zlib';
 import { openDatabase } from '#postgres';
 import { MIGRATIONS, readConfig } from '../support/config.js';
-import {
-  createEmptyTestDatabase,
-  createTestDatabase,
-  describeOnPostgresql,
-  type TestDatabase,
-  testOnce,
-} from '../support/database.js';
+import { createEmptyTestDatabase, createTestDatabase, type TestDatabase, testOnce } from '../support/database.js';
 import { type Outcome, petstoreCommand } from './support/petstore-command.js';
 import { Services } from './support/services.js';
 
 /*
- * Databases and exports that this version did not make: the start and each command say so in one line with the remedy, and
+ * Databases that this version did not make: the start and each command say so in one line with the remedy, and
  * change nothing.
  */
 
@@ -206,51 +198,5 @@ describe('a database that was restored in part', () => {
     expect(line).toMatch(
       /^petstore: PostgreSQL refuses: relation ".+" does not exist\. If the database was restored in part, restore the whole backup;/,
     );
-  });
-});
-
-describeOnPostgresql('import', () => {
-  let database: TestDatabase;
-  beforeEach(async () => (database = await databaseOf(createTestDatabase())));
-
-  async function refusalOf(export_: string | Buffer): Promise<string> {
-    await writeFile(join(home, 'export'), export_);
-    const { code, stdout, stderr } = await petstore(database, 'import', '--from', join(home, 'export'));
-    expect([code, stdout]).toEqual([1, '']);
-    return stderr;
-  }
-
-  test('an export of a version before 1.0.0 is told as such', async () => {
-    expect(await refusalOf(`{"petstore-export":1,"bytes":2,"sha256":"${'0'.repeat(64)}"}\n{}`)).toBe(
-      'petstore: The export has format 1, and this version reads format 2. ' +
-        'Import it with the version of the service that wrote it (before 1.0.0). Nothing was imported.\n',
-    );
-  });
-
-  test('an export names its format; a later one is refused by it, and one without a number is read', async () => {
-    const file = join(home, 'own');
-    expect((await petstore(database, 'export', '--to', file)).code).toBe(0);
-    const own = await readFile(file, 'utf8');
-    expect(own).toMatch(/^-- Export of a petstore database, format 2, 20\S+Z, service \d+\.\S+\n/);
-    const header = /^.*/.exec(own)?.[0] as string;
-    expect(await refusalOf(own.replace('format 2,', 'format 3,').replace(/service .*/, 'service 2.1.0'))).toBe(
-      'petstore: The export has format 3, and this version reads format 2. ' +
-        'Import it with the version of the service that wrote it (2.1.0). Nothing was imported.\n',
-    );
-    expect(await refusalOf(gzipSync(own))).toBe(
-      'petstore: The export is compressed. Unpack it, with gunzip. Nothing was imported.\n',
-    );
-    for (const text of [own, `\ufeff${own}`]) {
-      expect(await refusalOf(Buffer.from(text, 'utf16le'))).toMatch(/^petstore: The export is UTF-16, /);
-      expect(await refusalOf(Buffer.from(text, 'utf16le').swap16())).toMatch(/^petstore: The export is UTF-16, /);
-    }
-    expect(await refusalOf('PGDMP\x01\x0f\0\x04\x08')).toMatch(/^petstore: The export is damaged: it does not begin /);
-    const older = own.replace(header, header.replace('format 2, ', '')).replace(/-- sha256 .*\n$/, '');
-    await writeFile(file, `${older}-- sha256 ${createHash('sha256').update(older).digest('hex')}\n`);
-    expect(await petstore(database, 'import', '--from', file)).toEqual({
-      code: 0,
-      stdout: 'Imported 0 rows.\n',
-      stderr: '',
-    });
   });
 });

@@ -131,7 +131,7 @@ test.each<[string, (cluster: string) => Promise<unknown>, RegExp]>([
   [
     'of another major version',
     (cluster) => writeFile(join(cluster, 'PG_VERSION'), '17\n'),
-    /^The database '.+' is of PostgreSQL 17, and this version of the service has 18: .+ 'export'.+ 'import' the file\.$/,
+    /^The database '.+' is of PostgreSQL 17, and this version of the service has 18: .+ 'move' it to a PostgreSQL server\.$/,
   ],
   [
     'that is none',

@@ -2,12 +2,11 @@ import { readFileSync } from 'node:fs';
 import { defineService } from 'petstore-service';
 import { docsPages } from 'petstore-service/parts/docs-pages';
 import { rateLimit } from 'petstore-service/parts/rate-limit';
-import { transfer } from 'petstore-service/parts/transfer';
 
 /** The order service: its names and texts, and the parts of the platform that it uses. */
 export const ORDERS = defineService({
   product: { name: 'orders', command: 'npm run orders --', apiKeyPrefix: 'ord_' },
-  parts: [rateLimit, docsPages, transfer],
+  parts: [rateLimit, docsPages],
   info: { title: 'Order Service', version: '1.0.0', description: 'Orders of products.' },
   tags: [],
   headerExamples: { Location: 'https://orders.example/v1/orders/1' },

@@ -1,10 +1,11 @@
 import type { Command } from 'commander';
-import type { StartupError } from '#runtime';
+import type { DataSource } from 'typeorm';
+import { StartupError } from '#runtime';
 import type { MigrationStatus } from '#postgres';
-import type { CommandContext } from '#definition';
-import { resultText, sentence, table } from './terminal.js';
+import { type CommandContext, migrationsOf, readConfig } from '#definition';
+import { resultText, sentence, showProgress, table } from './terminal.js';
 
-/** Adds `migrate`, `migrate:status` and `migrate:revert`. */
+/** Adds `migrate`, `migrate:status`, `migrate:revert` and `move`. */
 export function addDatabaseCommands(program: Command, context: CommandContext): void {
   const tell = (line: string): void => context.tell(`${line}\n`);
   program
@@ -36,6 +37,42 @@ export function addDatabaseCommands(program: Command, context: CommandContext): 
       const reverted = await context.withDatabase('any', (dataSource) => revertLastMigration(dataSource, tell));
       context.print(reverted === undefined ? 'No migration is applied.\n' : `Reverted ${reverted}.\n`);
     });
+  program
+    .command('move')
+    .description('move the embedded database to PostgreSQL, all of it or nothing; stop the service first')
+    .requiredOption('--to <URL>', 'a database without tables, as the role that owns its schema')
+    .action(async ({ to }: { to: string }) => {
+      if ((await context.config()).databaseUrl !== undefined) {
+        throw new StartupError('move takes the embedded database in DATA_DIR, so DATABASE_URL must not be set.');
+      }
+      const rows = await context.withDatabase('current', (source) => move(context, source, to, tell));
+      context.print(`Moved ${rows} rows. Set DATABASE_URL, and start the service. DATA_DIR is as it was.\n`);
+    });
+}
+
+async function move(
+  { application }: CommandContext,
+  source: DataSource,
+  to: string,
+  tell: (line: string) => void,
+): Promise<number> {
+  const { moveDatabase } = await import('#postgres');
+  try {
+    const target = await readConfig(application, { DATABASE_URL: to });
+    return await moveDatabase(source, target, await migrationsOf(application), tell, showMoved);
+  } catch (error) {
+    if (!(error instanceof StartupError)) throw error;
+    throw new StartupError(error.message.replaceAll('DATABASE_URL', '--to'), { cause: error });
+  } finally {
+    showProgress('');
+  }
+}
+
+const BAR_LENGTH = 30;
+
+function showMoved(done: number, total: number): void {
+  const bar = '#'.repeat((done / total) * BAR_LENGTH).padEnd(BAR_LENGTH, '.');
+  showProgress(`[${bar}] ${done} of ${total} rows; Ctrl+C leaves none of them.`);
 }
 
 /** Prints why this version cannot run on the schema, and sets the exit code to 1. */

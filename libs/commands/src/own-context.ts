@@ -39,10 +39,6 @@ export class OwnContext implements CommandContext {
     this.lastPrint.catch(() => undefined);
   }
 
-  async write(bytes: string | Buffer): Promise<void> {
-    await write(bytes);
-  }
-
   /** Why a result could not be printed; undefined if it was printed, or its reader, such as `head`, needs no more. */
   async printFailure(): Promise<StartupError | undefined> {
     const error = await this.lastPrint.catch((failure: StartupError) => failure);

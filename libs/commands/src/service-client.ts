@@ -30,9 +30,9 @@ export const MAX_HEADER_BYTES = 32 * 1_024 * 1_024;
 /** Whether there is a server. Its URI is read where it is needed. */
 const IS_SET = { ...optional('DATABASE_URL', '', '', (uri) => uri), neverEmpty: true as const };
 
-/** The commands that need no database, and those that make one because they fill it. */
-const WITHOUT_DATABASE = new Set(['openapi']);
-const MAKES_DATABASE = new Set(['import', 'migrate']);
+/** The command that needs no database, and the one that makes it. */
+const WITHOUT_DATABASE = 'openapi';
+const MAKES_DATABASE = 'migrate';
 
 /**
  * Returns when this process must run the command, with the variables of `.env` loaded. Throws CommanderError with the exit code when
@@ -47,18 +47,17 @@ export async function runInsteadInService(
 ): Promise<void> {
   const { application } = context;
   const added = [application, ...application.parts].flatMap(({ commands = [] }) => commands);
-  // `export` asks the service itself.
   if (['keys', ...added.flatMap(({ inService = [] }) => inService)].includes(words[0] as string))
     await askService(context, words, command);
   await loadEnvironmentFile(application);
-  if (WITHOUT_DATABASE.has(command.name())) return;
+  if (command.name() === WITHOUT_DATABASE) return;
   const { databaseUrl, dataDir } = await context.config();
   if (databaseUrl !== undefined) return;
   const { hasDatabase } = await import('#embedded-postgres');
   if (await hasDatabase(dataDir)) return;
   const directory = resolve(dataDir);
   const { newDatabase, dryRun } = command.opts<{ newDatabase?: boolean; dryRun?: boolean }>();
-  if (newDatabase || (MAKES_DATABASE.has(command.name()) && !dryRun)) {
+  if (newDatabase || (command.name() === MAKES_DATABASE && !dryRun)) {
     context.tell(`Making a new database in DATA_DIR '${directory}'.\n`);
     return;
   }
@@ -77,7 +76,7 @@ async function askService(context: CommandContext, words: readonly string[], com
   if (databaseUrl !== undefined) return;
   const line = words[0] === 'keys' && command.args.includes('-') ? await context.readLine(KEY_HINT) : undefined;
   const output: Buffer[] = [];
-  const end = await runInService(dataDir, { words, line }, (piece) => output.push(piece));
+  const end = await runInService(dataDir, { words, line }, output);
   if (end === undefined) return;
   context.print(Buffer.concat(output).toString());
   context.tell(end.messages);
@@ -88,15 +87,14 @@ async function askService(context: CommandContext, words: readonly string[], com
  * Lets the service that runs on DATA_DIR run a command, by HTTP on the socket that locks the directory. Waits up to
  * LOCK_WAIT_MS for a process that holds the directory and serves no commands: a service that starts, or another command.
  *
- * @example const end = await runInService(dataDir, { words: ['keys', 'list'] }, (bytes) => output.push(bytes));
- * @param write takes the output, and is awaited
+ * @param output gets the pieces of the command's output
  * @returns undefined when no service runs there
- * @throws StartupError when the service ends before the command, or belongs to another user; any error of `write`
+ * @throws StartupError when the service ends before the command, or belongs to another user
  */
-export async function runInService(
+async function runInService(
   dataDir: string,
   command: ServiceCommand,
-  write: (bytes: Buffer) => unknown,
+  output: Buffer[],
 ): Promise<ServiceEnd | undefined> {
   const { connectToOwner, isClosed, LOCK_RETRY_MS, LOCK_WAIT_MS } = await import('#embedded-postgres');
   const path = `/${encodeURIComponent(JSON.stringify(command))}`;
@@ -109,16 +107,16 @@ export async function runInService(
     // An error after the beginning of the response is thrown where the response is read.
     sent.on('error', () => undefined).end();
     const [response] = await (once(sent, 'response') as Promise<IncomingMessage[]>).catch(() => []);
-    if (response !== undefined) return readAnswer(response, write);
+    if (response !== undefined) return readAnswer(response, output);
   }
   return undefined;
 }
 
-async function readAnswer(response: IncomingMessage, write: (bytes: Buffer) => unknown): Promise<ServiceEnd> {
+async function readAnswer(response: IncomingMessage, output: Buffer[]): Promise<ServiceEnd> {
   try {
-    for await (const piece of response as AsyncIterable<Buffer>) await write(piece);
-  } catch (error) {
-    throw response.errored === error ? new StartupError('The service ended before the command.') : error;
+    for await (const piece of response as AsyncIterable<Buffer>) output.push(piece);
+  } catch {
+    throw new StartupError('The service ended before the command.');
   }
   const end = response.trailers[END_FIELD];
   if (end === undefined) throw new StartupError('The service did not run the command.');

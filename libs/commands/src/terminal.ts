@@ -13,11 +13,11 @@ const MAX_LINE_BYTES = 4_096;
  *
  * @throws StartupError when it cannot be written, with the error of the system as its cause
  */
-export function write(bytes: string | Buffer): Promise<void> {
+export function write(text: string): Promise<void> {
   return new Promise((done, fail) => {
     const failed = (cause: NodeJS.ErrnoException): void =>
       fail(new StartupError(`Standard output cannot be written: ${cause.code ?? cause.message}.`, { cause }));
-    process.stdout.write(bytes, (error) => (error ? failed(error) : done()));
+    process.stdout.write(text, (error) => (error ? failed(error) : done()));
   });
 }
 

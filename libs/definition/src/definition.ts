@@ -33,8 +33,6 @@ export interface OpenedDatabase {
 export interface CommandContext {
   /** Prints a result, with escapes for what a terminal would obey. */
   print(text: string): void;
-  /** Writes a result as it is, and waits for its reader. Throws StartupError when it cannot be written. */
-  write(bytes: string | Buffer): Promise<void>;
   /** Prints a message for the operator, apart from the result. */
   tell(text: string): void;
   /** The line of standard input; `hint` is for a terminal. Throws StartupError unless there is exactly one. */

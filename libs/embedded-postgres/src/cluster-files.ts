@@ -59,7 +59,7 @@ export async function prepareCluster(cluster: string): Promise<void> {
   if (version.trim() !== MAJOR_VERSION)
     throw new StartupError(
       `The database '${cluster}' is of PostgreSQL ${version.trim()}, and this version of the service has ${MAJOR_VERSION}: ` +
-        `with the version that wrote it, run 'export'; then set another DATA_DIR, and 'import' the file.`,
+        `with the version that wrote it, 'move' it to a PostgreSQL server.`,
     );
   const lines = await readFile(join(cluster, 'postmaster.pid'), 'utf8').catch(() => '');
   const pid = Number.parseInt(lines, 10);

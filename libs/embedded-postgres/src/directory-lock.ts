@@ -43,7 +43,8 @@ export async function lockDirectory(directory: string, waitMs = LOCK_WAIT_MS): P
     const attempt = await tryToLock(directory);
     if ('release' in attempt) return attempt;
     const { socket, name } = attempt;
-    const inUse = `DATA_DIR '${directory}' is in use by process ${name.split('-')[0]}. Stop it, or set another DATA_DIR.`;
+    const pid = name.split('-')[0];
+    const inUse = `DATA_DIR '${directory}' is in use by process ${pid}. Stop it, by Ctrl+C, 'kill ${pid}' or its supervisor, or set another DATA_DIR.`;
     if (socket !== undefined && (await answers(socket, latest - performance.now())))
       throw new ServedDirectoryError(inUse);
     if (socket === undefined || performance.now() >= latest) throw new StartupError(inUse);

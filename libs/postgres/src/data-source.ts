@@ -72,7 +72,7 @@ async function openEmbedded(options: DatabaseOptions): Promise<DataSource> {
 }
 
 /**
- * Opens the database for a command. Uses DATABASE_DIRECT_URL if it is set, because migrations and imports need a session of
+ * Opens the database for a command. Uses DATABASE_DIRECT_URL if it is set, because migrations need a session of
  * their own. Does not wait for an unreachable database. `destroy` closes the database.
  *
  * @param isCurrent true: as `openCurrentDatabase` does; false: whatever its schema version

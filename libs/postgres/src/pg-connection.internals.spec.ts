@@ -61,17 +61,26 @@ test('what pg does on a connection in memory, whose server is written here', asy
   await send(message('R', '\0\0\0\0'), message('S', 'toys\0on\0'), message('Z', 'I'));
   const leased = client as unknown as PoolClient;
   seen.push(`toys ${parameters.get('toys')}`);
-  const copy = (): void =>
-    void copyRows(leased, 'COPY toys', ['a']).then(
-      () => seen.push('copied'),
+  const copy = (rows?: Buffer[]): void =>
+    void copyRows(leased, 'COPY toys', rows).then(
+      (received) => seen.push(`copied ${received.join()}`),
       (error: Error) => seen.push(error.message),
     );
-  copy();
+  copy([Buffer.from('a\n')]);
   await settle();
   seen.push(sent.toString('latin1').replace(/[^ -~]+/g, '|'));
   seen.push(unansweredStatement(leased) ? 'unanswered' : 'answered');
   await send(message('G', '\0\0\0'), message('C', 'COPY 1\0'), message('Z', 'T'));
   seen.push(unansweredStatement(leased) ? 'unanswered' : 'answered');
+  copy();
+  await send(
+    message('H', '\0\0\0'),
+    message('d', 'b\n'),
+    message('d', 'c\n'),
+    message('c', ''),
+    message('C', 'COPY 2\0'),
+    message('Z', 'T'),
+  );
   copy();
   await send(message('E', 'Mrefused\0\0'));
   transactionStatusOf(leased).then(
@@ -86,8 +95,8 @@ test('what pg does on a connection in memory, whose server is written here', asy
   await settle();
   leased.release(true);
   expect(seen).toEqual([
-    ...['onConnect', 'leased', 'toys on', 'Q|COPY toys|d|a|c|', 'unanswered', 'copied', 'answered'],
-    ...['refused', 'status E', 'closed'],
+    ...['onConnect', 'leased', 'toys on', 'Q|COPY toys|d|a|c|', 'unanswered', 'copied ', 'answered'],
+    ...['copied b\n,c\n', 'refused', 'status E', 'closed'],
   ]);
 });
 

@@ -61,18 +61,21 @@ export function hangUp(client: Client | undefined): void {
 }
 
 /**
- * Runs `COPY … FROM STDIN` with rows in its text format, which are sent together with the statement: the embedded engine
- * accepts none after it. If PostgreSQL refuses the statement, it skips the rows. Rejects with the error of PostgreSQL or of the
- * connection.
+ * Runs a `COPY … TO STDOUT`, and returns its rows in the text format of COPY; or, with rows in that format, a
+ * `COPY … FROM STDIN`. They are sent together with the statement: if PostgreSQL refuses it, it skips them. Rejects with the error
+ * of PostgreSQL or of the connection.
  */
-export function copyRows(client: ClientBase, statement: string, rows: readonly string[]): Promise<void> {
-  const data = serialize.copyData(Buffer.from(rows.map((row) => `${row}\n`).join('')));
+export function copyRows(client: ClientBase, statement: string, rows?: readonly Buffer[]): Promise<Buffer[]> {
+  const data = rows && [serialize.copyData(Buffer.concat(rows)), serialize.copyDone()];
+  const received: Buffer[] = [];
   return new Promise((resolve, reject) => {
     const query: Submittable & Record<string, unknown> = {
       submit: ({ stream }: Connection): void => {
-        stream.write(Buffer.concat([serialize.query(statement), data, serialize.copyDone()]));
+        stream.write(Buffer.concat([serialize.query(statement), ...(data ?? [])]));
       },
-      handleReadyForQuery: resolve,
+      // A chunk is one row. Its memory is used again.
+      handleCopyData: ({ chunk }: { chunk: Buffer }) => received.push(Buffer.from(chunk)),
+      handleReadyForQuery: () => resolve(received),
       handleError: reject,
       // Required by pg.
       handleCopyInResponse: () => undefined,

@@ -5,7 +5,7 @@
 const REPEATED_WITHIN_MS = 1_000;
 
 /** SIGHUP: the terminal was closed. `nohup` has no effect on it, because Node resets ignored signals when it starts. */
-export const STOP_SIGNALS = ['SIGTERM', 'SIGINT', 'SIGHUP'] as const;
+const STOP_SIGNALS = ['SIGTERM', 'SIGINT', 'SIGHUP'] as const;
 
 /**
  * Calls `stop` at the first SIGTERM, SIGINT or SIGHUP, and `force` at each SIGTERM or SIGINT more than a second later. On a

@@ -23,7 +23,7 @@ import { allScopes } from './without-service.js';
 const REQUEST_TIMEOUT_MS = 5_000;
 const FLUSH_TIMEOUT_MS = 1_000;
 
-/** Runs commands for `runInService` of other processes of the same user, on the embedded database, until `close`. */
+/** Runs commands that other processes of the same user send, on the embedded database, until `close`. */
 export class ServiceCommands {
   private readonly engine = this.app.get<ServiceDataSource>(DataSource).engine;
   private readonly running = new Set<Promise<void>>();
@@ -67,10 +67,6 @@ export class ServiceCommands {
     let messages = '';
     const context: CommandContext = {
       print: (text) => void response.write(text),
-      write: (bytes) => {
-        response.write(bytes);
-        return pause(response, signal);
-      },
       tell: (text) => (messages += text),
       readLine: () => Promise.resolve(line ?? ''),
       pause: () => pause(response, signal),

@@ -137,12 +137,13 @@ function causeOf(error: Error): UnavailableCause {
 /** By SQLSTATE (PostgreSQL, appendix A): what follows PostgreSQL's message. */
 const ADVICE: Readonly<Record<string, string>> = {
   '42501':
-    '. Grant the user of DATABASE_URL what "Roles and rights" of docs/operating.md lists; migrate and import need the owner.',
+    '. Grant the user of DATABASE_URL what "Roles and rights" of docs/operating.md lists; migrate and move need the owner.',
   '42P01':
     '. If the database was restored in part, restore the whole backup; else a module names a table that no migration makes.',
   '25006': ': the database is a standby or read-only. Set DATABASE_URL to the primary.',
   '53100': '. The disk of PostgreSQL is full: free some space on it, and try again.',
   '53300': '. Raise max_connections of PostgreSQL, or lower DATABASE_POOL_SIZE.',
+  '57P01': ': by a signal, or by an administrator.',
   '57014': '. Something in the database blocks or slows it down: try again when that has ended.',
 };
 
