@@ -16,7 +16,7 @@ import { postgresql15 } from './support/postgresql-15.js';
 import { freePort } from '../support/programs.js';
 
 /*
- * The commands of docs/backup.md, on PostgreSQL 15 with its own tools, while clients add pets. The last test
+ * The commands of docs/backup.md, on PostgreSQL 15 with its own tools, while clients add pets, and on the embedded engine. The last test
  * recovers from an accidental DELETE.
  */
 
@@ -82,7 +82,7 @@ function block(language: string, section: string, words = ''): string {
 async function run(commands: string, variables: Record<string, string> = {}): Promise<void> {
   const petstore = `"${process.execPath}" "${CLI}"`;
   // PostgreSQL does not run as root; its user may not be able to read this checkout.
-  const user = commands.includes('npm run petstore') || commands.includes(CLI) ? undefined : serverUser();
+  const user = /npm run petstore|DATA_DIR/.test(commands) || commands.includes(CLI) ? undefined : serverUser();
   const child = spawn('/bin/bash', ['-euc', commands.replaceAll('npm run petstore --', petstore)], {
     ...user,
     cwd: backup,
@@ -127,6 +127,31 @@ test('the service runs on a database that pg_dump and pg_restore have made', asy
   ]);
   await other.stop('SIGTERM');
 }, 120_000);
+
+test('the embedded engine: a copy of its directory brings its pets back, and move takes them to PostgreSQL', async () => {
+  const dataDir = join(backup, 'embedded');
+  const embedded = async (): Promise<[string, string]> => {
+    const [other, there] = await start({ DATA_DIR: dataDir });
+    const { headers } = await there.post('/v1/pets', { name: 'Rex', categoryId: 7 });
+    const { text } = await there.get('/v1/pets');
+    await other.stop('SIGTERM');
+    return [headers.location ?? '', text];
+  };
+  const [first] = await embedded();
+  await run(block('sh', 'The embedded engine', 'cp -a "$DATA_DIR"'), { DATA_DIR: dataDir });
+  const [second] = await embedded();
+  await run(block('sh', 'The embedded engine', 'mv "$DATA_DIR"'), { DATA_DIR: dataDir });
+  const [again, pets] = await embedded();
+  expect([first, second, again].map((location) => /\d+$/.exec(location)?.[0])).toEqual(['1', '2', '2']);
+
+  await administer(server.url, `CREATE DATABASE moved OWNER ${DATABASE}_owner`);
+  const to = databaseUrl(ownerUrl, 'moved');
+  await run(block('sh', 'Move to PostgreSQL'), { DATA_DIR: dataDir, NEW_OWNER_URL: to });
+  const [other, there] = await start({ DATABASE_URL: to });
+  expect((await there.get('/v1/pets')).text).toBe(pets);
+  expect((await there.post('/v1/pets', { name: 'next', categoryId: 7 })).headers.location).toMatch(/\/3$/);
+  await other.stop('SIGTERM');
+}, 180_000);
 
 test('point-in-time recovery restores every pet that was acknowledged before an accidental DELETE', async () => {
   await run(block('sh', 'Point in time', 'pg_basebackup'), { REPLICATION_URL: server.url });
