@@ -228,14 +228,13 @@ afterAll(async () => {
 
 /** A database of another locale, where another application has its tables in the schema public, and ours is another one. */
 async function crowdedTarget(): Promise<TestDatabase> {
-  const { settings, ownerSettings, drop } = await emptyTarget();
-  const url = new URL(ownerSettings.DATABASE_URL ?? '');
+  const database = await emptyTarget();
+  const url = new URL(urlOf(database));
   const [name, owner] = [url.pathname.slice(1), `${url.pathname.slice(1)}_other`];
-  await drop();
+  await database.drop();
   const server = handedOver('serverUrl');
   await administer(server, `CREATE ROLE ${owner} LOGIN PASSWORD 'secret'`);
   await administer(server, `CREATE DATABASE ${name} LOCALE_PROVIDER icu ICU_LOCALE 'tr' LOCALE 'C' TEMPLATE template0`);
-  const database = { settings, ownerSettings, drop };
   await administerTestDatabase(
     database,
     `CREATE SCHEMA shop AUTHORIZATION ${owner}; ALTER ROLE ${owner} SET search_path TO shop; GRANT CREATE ON DATABASE ${name} TO ${owner};
@@ -244,10 +243,10 @@ async function crowdedTarget(): Promise<TestDatabase> {
   );
   Object.assign(url, { username: owner, password: 'secret' });
   const own = {
-    settings,
+    ...database,
     ownerSettings: { DATABASE_URL: url.href },
     drop: async () => {
-      await drop();
+      await database.drop();
       await administer(server, `DROP ROLE ${owner}`);
     },
   };

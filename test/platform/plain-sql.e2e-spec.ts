@@ -163,6 +163,7 @@ describeOnPostgresql('the statements of the service', () => {
   test('where the engine refuses the statement of several pages, each request is served by one of its own, and operators are told once', async () => {
     const [, database] = databases as [TestDatabase, TestDatabase];
     const app = await createTestApp({ database });
+    await seedPets(app.nest.get(DataSource), 10, 10);
     // The role of the service is not the owner, so the policy concerns it.
     await app.sql(`CREATE FUNCTION refuse() RETURNS boolean LANGUAGE plpgsql AS $$ BEGIN
       IF current_query() LIKE '%LATERAL%' THEN RAISE 'cannot push down this subquery' USING ERRCODE = '0A000'; END IF;
