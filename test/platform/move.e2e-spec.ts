@@ -267,10 +267,9 @@ describe('tables of every kind', () => {
     expect(await everythingIn(target)).toEqual(before);
     expect((before.triggers as unknown[]).length).toBeGreaterThan(6);
     expect(before.test_summary).toHaveLength(1);
-    // Slices are short: of the three long rows, each is one, and so is every MiB of pets.
+    // Slices are short: the pets take two.
     expect(steps.at(-1)).toEqual([rows, rows]);
-    expect(steps.filter(([done], index) => done - (steps[index - 1]?.[0] ?? 0) === 1).length).toBeGreaterThan(2);
-    expect(Math.max(...steps.map(([done], index) => done - (steps[index - 1]?.[0] ?? 0)))).toBeLessThan(30_000);
+    expect(Math.max(...steps.map(([done], index) => done - (steps[index - 1]?.[0] ?? 0)))).toBeLessThan(25_000);
     // The planner knows the new rows.
     expect(await target.query(`SELECT reltuples::int AS rows FROM pg_class WHERE oid = 'pet'::regclass`)).toEqual([
       { rows: 29_993 },
