@@ -39,7 +39,7 @@ const document = run('dist/src/cli.js', ['openapi'], { cwd: tmpdir(), env: {} })
 write('openapi.json', document);
 run('clients/typescript/scripts/generate.js');
 
-const { settingsOf } = await import('../dist/libs/definition/src/settings.js');
+const { settingsOf } = await import('../dist/libs/definition/src/read-settings.js');
 const { PET_STORE } = await import('../dist/src/app.description.js');
 const settings = await settingsOf(PET_STORE);
 write('.env.example', environmentExample(settings));

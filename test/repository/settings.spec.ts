@@ -4,7 +4,7 @@ import { connectionsBeside } from '#edge';
 import { Config } from '#settings';
 import { LOCK_TIMEOUT_MS } from '../../libs/postgres/src/schema/schema-lock.js';
 import { environmentExample, withSettingsTable } from '../../scripts/settings-pages.js';
-import { settingsOf } from '../../libs/definition/src/settings.js';
+import { settingsOf } from '../../libs/definition/src/read-settings.js';
 import { PET_STORE } from '../../src/app.description.js';
 import { type PetStoreConfig, readConfig } from '../support/config.js';
 

@@ -13,7 +13,7 @@ import {
   type Settings,
   type SettingsOf,
 } from '#settings';
-import type { CoreConfig } from './core-settings.js';
+import type { CoreConfig } from './platform-settings.js';
 
 /** Commands of a part or of a feature. */
 export interface Commands {

@@ -105,6 +105,11 @@ export class Database implements OnModuleInit {
     return this.statements.run(statement, values, isChange);
   }
 
+  /** @internal Whether the calling code runs inside a transaction; false in production, on a server. */
+  get isInside(): boolean {
+    return (this.dataSource as ServiceDataSource).guard?.isInside === true;
+  }
+
   /**
    * @internal Refuses a call of a module, or warns of it once for each place in its code, that stands inside a transaction and would be
    * no part of it.
@@ -112,10 +117,10 @@ export class Database implements OnModuleInit {
    * @param depth how many calls of the platform the module's code is away
    */
   checkOutside(kind: 'read' | 'write', depth = 2): void {
-    const { guard, engine } = this.dataSource as ServiceDataSource;
-    if (!guard?.isInside) return;
+    if (!this.isInside) return;
     if (kind === 'write') throw new Error(OUTSIDE);
-    if (engine) guard.admit();
+    const { engine } = this.dataSource as ServiceDataSource;
+    engine?.guard.admit();
     const place = String(new Error().stack?.split('\n')[1 + depth]);
     if (this.told.has(place) || this.told.size === MAX_TOLD) return;
     this.told.add(place);

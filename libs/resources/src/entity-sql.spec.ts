@@ -1,7 +1,7 @@
 import { Column, DataSource, Entity, Index, PrimaryGeneratedColumn } from 'typeorm';
 import { StartupError } from '#runtime';
 import { EntitySql } from './entity-sql.js';
-import { Keyset, type OrderBy } from './keyset.js';
+import { Keyset, type OrderBy } from './cursors.js';
 import type { FiltersOf } from './shared.repository.js';
 
 @Entity('thing')

@@ -5,7 +5,7 @@ import { insertOnceText } from './idempotency/idempotency-key.repository.js';
 import { ApiError, INVALID_CURSOR } from '#errors';
 import { compareInt64Texts } from '#json';
 import type { Statement } from '#postgres';
-import { type Keyset, MAX_PAGE_SIZE } from './keyset.js';
+import { type Keyset, MAX_PAGE_SIZE } from './cursors.js';
 import { type SortedColumn, sortedColumns } from './sorted-columns.js';
 import { type ColumnMetadata, indicesOf, readValue, typeNameOf, writtenValue } from './typeorm.internals.js';
 

@@ -16,7 +16,7 @@ import { StartupError } from '#runtime';
 import { declaredMembers, type Handler, IntegerParameter, OpaqueParameter, queryClassOf } from '#input';
 import { DirectInterceptor, TO_SENT_METADATA, type ToSent } from '#operations';
 import { Config, rootUrlOf } from '#settings';
-import { CURSOR_PATTERN, DEFAULT_PAGE_SIZE, MAX_CURSOR_LENGTH, MAX_PAGE_SIZE, type Page } from './keyset.js';
+import { CURSOR_PATTERN, DEFAULT_PAGE_SIZE, MAX_CURSOR_LENGTH, MAX_PAGE_SIZE, type Page } from './cursors.js';
 
 /**
  * The query parameter `limit`: 1 to {@link MAX_PAGE_SIZE}, {@link DEFAULT_PAGE_SIZE} when it is not sent.

@@ -5,7 +5,7 @@ import { type IdempotencyKey } from './idempotency/idempotency-key.js';
 import { int64Of, shared } from '#json';
 import { Batches, type BatchLimits, Database, EXACT_COMMENT, type Transaction } from '#postgres';
 import { EntitySql, type Given, type Row } from './entity-sql.js';
-import { type Filters, Keyset, MAX_PAGE_SIZE, type OrderBy, type Page, type PageQuery } from './keyset.js';
+import { type Filters, Keyset, MAX_PAGE_SIZE, type OrderBy, type Page, type PageQuery } from './cursors.js';
 import { reasonsNotToShare } from './unshared.js';
 
 /** Values of an entity's properties. An int64 may be a bigint. */
@@ -210,7 +210,8 @@ export class SharedRepository<Entity extends ObjectLiteral & { id: string }, Ite
 
   /** Refuses, or warns of, a call inside a transaction that is no part of it. */
   private check(kind: 'read' | 'write'): void {
-    if (!this.isOutside && this.repository.manager.queryRunner === undefined) this.database.checkOutside(kind, 3);
+    if (this.database.isInside && !this.isOutside && this.repository.manager.queryRunner === undefined)
+      this.database.checkOutside(kind, 3);
   }
 
   /** What is prepared for the given columns; undefined when TypeORM is to run them. */

@@ -1,7 +1,7 @@
 import type { EntityMetadata } from 'typeorm';
 import { StartupError } from '#runtime';
 import { INT64_MAX, INT64_MIN } from '#json';
-import { MAX_VALUES_BYTES } from './keyset.js';
+import { MAX_VALUES_BYTES } from './cursors.js';
 import { type ColumnMetadata, typeNameOf } from './typeorm.internals.js';
 
 /** A column that a page is sorted by. */

@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { INT64_MAX, INT64_MIN } from '#json';
 import { StartupError } from '#runtime';
-import { CURSOR_PATTERN, type Filters, Keyset, MAX_CURSOR_LENGTH, type OrderBy } from './keyset.js';
+import { CURSOR_PATTERN, type Filters, Keyset, MAX_CURSOR_LENGTH, type OrderBy } from './cursors.js';
 
 const int64 = fc.bigInt({ min: INT64_MIN, max: INT64_MAX });
 const value = fc.oneof(

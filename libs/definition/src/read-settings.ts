@@ -1,5 +1,5 @@
 import { Config, type Environment, loadEnvironmentFile as loadFile, readSettings, type Settings } from '#settings';
-import type { CoreConfig } from './core-settings.js';
+import type { CoreConfig } from './platform-settings.js';
 import { checkDefinition, type ConfigOf, type ServiceDefinition } from './definition.js';
 
 /**
@@ -9,7 +9,7 @@ import { checkDefinition, type ConfigOf, type ServiceDefinition } from './defini
  */
 export async function settingsOf(definition: ServiceDefinition): Promise<Settings> {
   checkDefinition(definition);
-  const { CORE_SETTINGS } = await import('./core-settings.js');
+  const { CORE_SETTINGS } = await import('./platform-settings.js');
   const all = Object.entries<Settings[string]>(CORE_SETTINGS);
   // The last part first: parts that name one place keep their order.
   for (const { settings, settingsAfter } of definition.parts.toReversed()) {
