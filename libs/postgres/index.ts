@@ -13,6 +13,7 @@ export { Database, type Transaction } from './src/database.js';
 export { migrate, revertLastMigration } from './src/schema/migrate.js';
 export { foreignSchema, type Migration, type MigrationStatus } from './src/schema/migration-history.js';
 export { migrationStatus, schemaFault } from './src/schema/migration-history.js';
-export { moveDatabase } from './src/schema/move.js';
+export { copyRows } from './src/pg-connection.internals.js';
+export { withSchemaLock } from './src/schema/schema-lock.js';
 export { ServiceDataSource } from './src/service-data-source.js';
 export { epochOf, EXACT, EXACT_COMMENT, type Execute, type Statement, timeOf } from './src/statements.js';

@@ -356,8 +356,7 @@ function mappedController(name: keyof typeof PACKAGES): ClassOf {
   class OmittedDeclared extends OmitType(Declared, ['id'] as const) {}
   class PartialOrder extends PartialType(PickType(Order, ['lines', 'payment'] as const)) {}
 
-  const handlers = new Handlers(`test-values/${name}`);
-  handlers.bodies(inList, {
+  const types = {
     'partial-ruled': PartialRuled,
     'picked-ruled': PickedRuled,
     'omitted-ruled': OmittedRuled,
@@ -366,7 +365,12 @@ function mappedController(name: keyof typeof PACKAGES): ClassOf {
     'picked-declared': PickedDeclared,
     'omitted-declared': OmittedDeclared,
     'partial-order': PartialOrder,
-  });
+  };
+  // The document can describe one class of a name.
+  if (name === 'mapped-types')
+    for (const type of Object.values(types)) swagger.ApiSchema({ name: `Mapped${type.name}` })(type);
+  const handlers = new Handlers(`test-values/${name}`);
+  handlers.bodies(inList, types);
   return handlers.controller;
 }
 

@@ -56,7 +56,7 @@ async function move(
   to: string,
   tell: (line: string) => void,
 ): Promise<number> {
-  const { moveDatabase } = await import('#postgres');
+  const { moveDatabase } = await import('./move.js');
   try {
     const target = await readConfig(application, { DATABASE_URL: to });
     return await moveDatabase(source, target, await migrationsOf(application), tell, showMoved);

@@ -28,15 +28,6 @@ test.each([
   }
 });
 
-test('503: the database is closed to connections, in any language of its messages', () => {
-  const closed = Object.assign(failure('55000', 'Datenbank akzeptiert keine Verbindungen'), {
-    routine: 'CheckMyDatabase',
-  });
-  expect(asUnavailable(closed)).toMatchObject({ definition: UNAVAILABLE });
-  const other = Object.assign(failure('55000'), { routine: 'currval_oid' });
-  expect(asUnavailable(other)).toBe(other);
-});
-
 test.each(['23505', '22003', '42P01', '42601', '40001', '57014', 'ERR_ASSERTION', undefined])(
   '500: %s stays as it is',
   (code) => {

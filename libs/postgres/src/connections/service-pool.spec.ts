@@ -76,12 +76,12 @@ test('after a silence every connection is new, also one that was being opened fo
   const [opening, waiting] = [pool.connect(), pool.connect()];
   while (sockets.length < 2) await once(server, 'connection');
   pool.setSilence(SILENCE);
-  await expect(opening).rejects.toBe(SILENCE);
+  await expect(opening).rejects.toMatchObject({ cause: SILENCE });
   held.release();
   while (sockets.length < 3) await once(server, 'connection');
   greeting = Buffer.concat([AUTHENTICATED, READY]);
   pool.setSilence(undefined);
-  await expect(waiting).rejects.toBe(SILENCE);
+  await expect(waiting).rejects.toMatchObject({ cause: SILENCE });
   const clients: PoolClient[] = [await pool.connect(), await pool.connect()];
   expect(sockets).toHaveLength(5);
   expect([old?.destroyed, pool.totalCount, pool.waitingCount]).toEqual([true, 2, 0]);

@@ -2,13 +2,16 @@ import pg, { type ClientBase } from 'pg';
 import type { DataSource, QueryRunner } from 'typeorm';
 import { StartupError } from '#runtime';
 import type { MigrationSource } from '#settings';
-import type { PostgresConfig } from '../connection-settings.js';
-import { databaseFault, isOutcomeUnknown } from '../connections/connection-errors.js';
-import { openDatabase } from '../data-source.js';
-import { copyRows } from '../pg-connection.internals.js';
-import { EXACT } from '../statements.js';
-import { migrate } from './migrate.js';
-import { withSchemaLock } from './schema-lock.js';
+import {
+  copyRows,
+  databaseFault,
+  EXACT,
+  isOutcomeUnknown,
+  migrate,
+  openDatabase,
+  type PostgresConfig,
+  withSchemaLock,
+} from '#postgres';
 
 /** Size of a slice in bytes of stored rows. Its last row may exceed it. */
 const SLICE_BYTES = 1024 * 1024;
