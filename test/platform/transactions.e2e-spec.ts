@@ -1,37 +1,14 @@
 import { Injectable, Module } from '@nestjs/common';
-import { InjectRepository, TypeOrmModule } from '@nestjs/typeorm';
-import {
-  Column,
-  DataSource,
-  Entity,
-  type EntityManager,
-  type EntitySubscriberInterface,
-  PrimaryGeneratedColumn,
-  Repository,
-} from 'typeorm';
+import { TypeOrmModule } from '@nestjs/typeorm';
+import { DataSource, type EntityManager, type EntitySubscriberInterface } from 'typeorm';
 import { TextProperty } from '#input';
 import { Database } from '#postgres';
-import { Idempotency, IdempotencyKey, SharedRepository } from '#resources';
+import { Idempotency, IdempotencyKey } from '#resources';
 import { createTestApp, type TestApp } from '../support/app.js';
 import { engine } from '../support/database.js';
+import { COUNT_NOTES, CREATE_NOTES, INSERT_NOTE, NoteEntity, Notes } from '../support/notes.js';
 
 /* A shared repository, Database and Idempotency inside a transaction of the module. */
-
-@Entity('test_note')
-class NoteEntity {
-  @PrimaryGeneratedColumn('identity', { type: 'bigint' })
-  id: string;
-
-  @Column({ type: 'text' })
-  text: string;
-}
-
-@Injectable()
-class Notes extends SharedRepository<NoteEntity, NoteEntity> {
-  constructor(@InjectRepository(NoteEntity) notes: Repository<NoteEntity>) {
-    super(notes, (note) => note);
-  }
-}
 
 class NewNote {
   @TextProperty({ description: 'Text.', minLength: 1, maxLength: 40 })
@@ -50,8 +27,6 @@ class NotesService {
 @Module({ imports: [TypeOrmModule.forFeature([NoteEntity])], providers: [Notes, NotesService] })
 class NotesModule {}
 
-const INSERT = { name: '', text: 'INSERT INTO test_note (text) VALUES ($1)' };
-const COUNT = { name: '', text: 'SELECT count(*)::int FROM test_note' };
 const KEY = new IdempotencyKey(1n, 'POST /v1/notes', 'a', () => undefined);
 
 let app: TestApp;
@@ -61,7 +36,7 @@ let dataSource: DataSource;
 
 beforeAll(async () => {
   app = await createTestApp({ features: [NotesModule] });
-  await app.sql('CREATE TABLE test_note (id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY, text text NOT NULL)');
+  await app.sql(CREATE_NOTES);
   [notes, database, dataSource] = [app.nest.get(Notes), app.nest.get(Database), app.nest.get(DataSource)];
 });
 afterAll(() => app.close());
@@ -92,9 +67,9 @@ test('in(manager) refuses an idempotency key, and names what skips the whole wor
 test.each<[name: string, write: () => Promise<unknown>]>([
   ['insertOnce', () => notes.insertOnce(undefined, { text: 'a' })],
   ['insertOnce with a key', () => notes.insertOnce(KEY, { text: 'a' })],
-  ['Database.write', () => database.write(INSERT, ['a'])],
-  ['Database.transaction', () => database.transaction((own) => own.run(INSERT, ['a']))],
-  ['Idempotency.answer', () => app.nest.get(Idempotency).answer(undefined, {}, (own) => own.run(INSERT, ['a']))],
+  ['Database.write', () => database.write(INSERT_NOTE, ['a'])],
+  ['Database.transaction', () => database.transaction((own) => own.run(INSERT_NOTE, ['a']))],
+  ['Idempotency.answer', () => app.nest.get(Idempotency).answer(undefined, {}, (own) => own.run(INSERT_NOTE, ['a']))],
 ])('%s beside a transaction that surrounds it is refused, and says what to write', async (_, write) => {
   await expect(database.transaction(write)).rejects.toThrow(/in\(manager\)/);
   await expect(dataSource.transaction(write)).rejects.toThrow(/in\(manager\)/);
@@ -102,7 +77,7 @@ test.each<[name: string, write: () => Promise<unknown>]>([
 });
 
 test('reads beside a transaction: refused on the embedded engine, one warning a place on PostgreSQL', async () => {
-  const read = async (): Promise<unknown[]> => [await notes.find(1n), await database.read(COUNT, [])];
+  const read = async (): Promise<unknown[]> => [await notes.find(1n), await database.read(COUNT_NOTES, [])];
   const twice = database.transaction(async () => [await read(), await read()]);
   if (engine === 'embedded') return expect(twice).rejects.toThrow(/in\(manager\)/);
   const lines = app.log.lines.length;

@@ -1,5 +1,5 @@
 import { Injectable, Module } from '@nestjs/common';
-import { getDataSourceToken, InjectRepository, TypeOrmModule } from '@nestjs/typeorm';
+import { getDataSourceToken, TypeOrmModule } from '@nestjs/typeorm';
 import {
   ClsPluginTransactional,
   Transactional as TransactionalByCls,
@@ -7,36 +7,17 @@ import {
 } from '@nestjs-cls/transactional';
 import { TransactionalAdapterTypeOrm } from '@nestjs-cls/transactional-adapter-typeorm';
 import { ClsModule, ClsService } from 'nestjs-cls';
-import { Column, DataSource, Entity, PrimaryGeneratedColumn, Repository } from 'typeorm';
+import { DataSource } from 'typeorm';
 import { addTransactionalDataSource, initializeTransactionalContext, Transactional } from 'typeorm-transactional';
 import { Database } from '#postgres';
-import { SharedRepository } from '#resources';
 import { createApplication, PlatformModule, readConfig } from '#service';
 import { PET_STORE } from '../../../src/app.description.js';
+import { COUNT_NOTES, CREATE_NOTES, INSERT_NOTE, NoteEntity, Notes } from '../../support/notes.js';
 
 /*
  * The transactions of typeorm-transactional and nestjs-cls, as extending.md shows them. A program of its own: Jest cannot load packages
  * of CommonJS that require Nest. Prints, for a failed and a completed transaction of each, what it has seen and what is stored.
  */
-
-@Entity('test_note')
-class NoteEntity {
-  @PrimaryGeneratedColumn('identity', { type: 'bigint' })
-  id: string;
-
-  @Column({ type: 'text' })
-  text: string;
-}
-
-@Injectable()
-class Notes extends SharedRepository<NoteEntity, NoteEntity> {
-  constructor(@InjectRepository(NoteEntity) notes: Repository<NoteEntity>) {
-    super(notes, (note) => note);
-  }
-}
-
-const INSERT = { name: '', text: 'INSERT INTO test_note (text) VALUES ($1)' };
-const COUNT = { name: '', text: 'SELECT count(*)::int FROM test_note' };
 
 @Injectable()
 class Writers {
@@ -49,9 +30,9 @@ class Writers {
   @Transactional()
   async byTypeOrm(fails: boolean): Promise<unknown[]> {
     const id = await this.notes.insertOnce(undefined, { text: 'shared' });
-    await this.database.write(INSERT, ['written']);
-    await this.database.transaction((own) => own.run(INSERT, ['savepoint']));
-    const seen = [(await this.notes.find(id))?.text, await this.database.read(COUNT, [])];
+    await this.database.write(INSERT_NOTE, ['written']);
+    await this.database.transaction((own) => own.run(INSERT_NOTE, ['savepoint']));
+    const seen = [(await this.notes.find(id))?.text, await this.database.read(COUNT_NOTES, [])];
     if (fails) throw new Error('undone');
     return seen;
   }
@@ -85,9 +66,7 @@ class AppModule {}
 initializeTransactionalContext();
 const app = await createApplication(AppModule, await readConfig(PET_STORE, { ...process.env, LOG_LEVEL: 'error' }));
 const dataSource = app.get(DataSource);
-await dataSource.query(
-  'CREATE TABLE test_note (id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY, text text NOT NULL)',
-);
+await dataSource.query(CREATE_NOTES);
 addTransactionalDataSource({ name: 'default', dataSource, patch: true });
 const [writers, cls] = [app.get(Writers), app.get(ClsService)];
 const results: unknown[] = [];
