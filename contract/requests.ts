@@ -20,7 +20,8 @@ every 4xx 5xx | never "message":"(?!No resource has).*(/src/|/dist/|/tmp/|/home/
 
 ## API keys
 ‹GET ¦ POST ¦ GET› /v1/pets‹ ¦  ¦ /1› [Authorization: -] | 401 missing_api_key This request needs an API key: send one header, Authorization: Bearer <API key>. [WWW-Authenticate: Bearer realm="petstore"] | Authentication
-GET /v1/pets [Authorization: ‹Basic cGV0czpwZXRz ¦ Bearer ¦ Bearer  ¦ Bearer a b ¦ pets_secret ¦ Bearer ä ¦ ›] | 401 missing_api_key [WWW-Authenticate: Bearer realm="petstore"]
+GET /v1/pets [Authorization: ‹Basic cGV0czpwZXRz ¦ Bearer ¦ Bearer  ¦ pets_secret ¦ Digest username="x" ¦ ›] | 401 missing_api_key **Authorization: Bearer <API key>** [WWW-Authenticate: Bearer realm="petstore"]
+GET /v1/pets [Authorization: Bearer ‹"$key" ¦ '$key' ¦ Bearer $key ¦ a b ¦ ä›] | 401 invalid_api_key ‹The API key stands in quotation marks; send it without them. ¦ The API key stands in quotation marks; send it without them. ¦ The word Bearer stands twice before the API key. ¦ There is a space within the API key. ¦ The API key has a character that no key has.› [WWW-Authenticate: Bearer realm="petstore", error="invalid_token", **]
 ‹GET ¦ POST ¦ GET ¦ HEAD› /v1/pets‹ ¦  ¦ /1 ¦ › [Authorization: Bearer unknown-key-unknown-key] | 401‹ invalid_api_key The API key is not known. ¦  invalid_api_key The API key is not known. ¦  invalid_api_key The API key is not known. ¦ › [WWW-Authenticate: Bearer realm="petstore", error="invalid_token", error_description="The API key is not known"] | Authentication
 GET /v1/pets [Authorization: Bearer $key] [Authorization: Bearer $key] | 401 missing_api_key
 GET /v1/pets?access_token=$key [Authorization: -] [X-Api-Key: $key] [Proxy-Authorization: Bearer $key] | 401 missing_api_key

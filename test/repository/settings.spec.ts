@@ -215,6 +215,18 @@ test.each([
   ['CORS_ORIGINS', 'https://App.example.com', 'origins such as https://app.example.com'],
   ['CORS_ORIGINS', 'https://sécret.example.com', 'origins such as https://app.example.com'],
   ['CORS_ORIGINS', 'https://app.example.com:443', 'origins such as https://app.example.com'],
+  [
+    'CORS_ORIGINS',
+    'htps://secret.example.com',
+    'origins such as https://app.example.com, or capacitor://localhost of an app',
+  ],
+  [
+    'CORS_ORIGINS',
+    'capacitor://secret/',
+    'origins such as https://app.example.com, or capacitor://localhost of an app',
+  ],
+  ['CORS_ORIGINS', 'file://secret', 'origins such as https://app.example.com, or capacitor://localhost of an app'],
+  ['KEEP_ALIVE_TIMEOUT_MS', '3600001', 'an integer between 100 and 3600000'],
   ['OTEL_EXPORTER_OTLP_ENDPOINT', 'secret:4318', 'an http or https URL such as http://collector.example:4318'],
 ])('%s must not be %s, which the message does not repeat', (name, value, expected) => {
   const fault = faultOf({ DATABASE_URL, [name]: value });
@@ -227,10 +239,16 @@ test('accepted: a Redis with TLS, an own key, several origins, addresses with a 
   const config = readConfig({
     REDIS_URL: redisUrl,
     BOOTSTRAP_API_KEY: bootstrapApiKey,
-    CORS_ORIGINS: 'https://app.example.com , http://localhost:5173',
+    CORS_ORIGINS: 'https://app.example.com , http://localhost:5173,capacitor://localhost,chrome-extension://abcdefghij',
+    KEEP_ALIVE_TIMEOUT_MS: '3600000',
     STAGING_BASE_URL: 'http://localhost:8080/store/v1/',
   });
-  const corsOrigins = ['https://app.example.com', 'http://localhost:5173'];
+  const corsOrigins = [
+    'https://app.example.com',
+    'http://localhost:5173',
+    'capacitor://localhost',
+    'chrome-extension://abcdefghij',
+  ];
   const stagingBaseUrl = 'http://localhost:8080/store/v1';
   expect(config).toMatchObject({ redisUrl, bootstrapApiKey, corsOrigins, stagingBaseUrl });
 });

@@ -79,7 +79,7 @@ export class ApiKeyGuard implements CanActivate, OnModuleInit {
   }
 
   private admitKey(request: Request, operation: Demand, token: string | undefined): boolean | Promise<boolean> {
-    if (token === undefined) throw new ApiError(MISSING_API_KEY);
+    if (token === undefined) throw this.verifier.noToken(request);
     const key = this.verifier.verify(token, request.context.now);
     return key instanceof Promise
       ? key.then((found) => this.admit(request, operation, found))

@@ -3,7 +3,15 @@ import type { Request } from 'express';
 import { hash } from 'node:crypto';
 import { EventEmitter } from 'node:events';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { ApiError, type ErrorDefinition, EXPIRED_API_KEY, INVALID_API_KEY, REVOKED_API_KEY } from '#errors';
+import { countHeader } from '#edge';
+import {
+  ApiError,
+  type ErrorDefinition,
+  EXPIRED_API_KEY,
+  INVALID_API_KEY,
+  MISSING_API_KEY,
+  REVOKED_API_KEY,
+} from '#errors';
 import { Batches, type BatchLimits, Database, isCancelled, type Statement, unavailable } from '#postgres';
 import { Clock } from '#runtime';
 import { Config } from '#settings';
@@ -45,6 +53,14 @@ const BEARER = /^bearer +([A-Za-z0-9\-._~+/]+=*)$/i;
 export function bearerTokenOf({ headers }: Request): string | undefined {
   return BEARER.exec(headers.authorization ?? '')?.[1];
 }
+
+/** What may be wrong with credentials of the scheme Bearer that are no token; the first that applies. Messages never repeat a secret. */
+const MALFORMED: readonly [RegExp, string][] = [
+  [/^bearer\b/i, 'The word Bearer stands twice before the API key.'],
+  [/["'`]/, 'The API key stands in quotation marks; send it without them.'],
+  [/\s/, 'There is a space within the API key.'],
+  [/^/, 'The API key has a character that no key has.'],
+];
 
 interface KnownKey {
   readonly key: VerifiedKey;
@@ -115,6 +131,13 @@ export class ApiKeyVerifier implements OnApplicationBootstrap, OnApplicationShut
       if (key === undefined) throw this.invalidToken(INVALID_API_KEY);
       return this.usableKey(key, this.clock.now());
     });
+  }
+
+  /** The refusal of a request without a usable token: MISSING_API_KEY, or INVALID_API_KEY that says what is wrong with the key. */
+  noToken(request: Request): ApiError {
+    const sent = /^bearer +(.+)$/i.exec(request.headers.authorization ?? '')?.[1];
+    if (sent === undefined || countHeader(request, 'authorization') > 1) return new ApiError(MISSING_API_KEY);
+    return this.invalidToken(INVALID_API_KEY, MALFORMED.find(([pattern]) => pattern.test(sent))?.[1]);
   }
 
   /** Whether a bearer token begins like a key of this service. */
@@ -216,8 +239,7 @@ export class ApiKeyVerifier implements OnApplicationBootstrap, OnApplicationShut
     return key;
   }
 
-  private invalidToken(definition: ErrorDefinition): ApiError {
-    const { message } = definition;
+  private invalidToken(definition: ErrorDefinition, message = definition.message): ApiError {
     const description = message.replace(/\.$/, '');
     return new ApiError(definition, message, {
       'WWW-Authenticate': `${this.realm}, error="invalid_token", error_description="${description}"`,

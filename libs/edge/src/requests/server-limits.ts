@@ -6,9 +6,10 @@ export const SERVER_SETTINGS = {
     30_000,
     'Longest time in ms for a whole request to arrive, from its first byte, 10 s of it for the header section; then it gets 408.',
   ),
-  keepAliveTimeoutMs: milliseconds(
+  keepAliveTimeoutMs: integer(
     'KEEP_ALIVE_TIMEOUT_MS',
     75_000,
+    [100, 3_600_000],
     'A connection on which nothing is sent is closed after this time in ms, also before its first request. Longer than the 60 s ' +
       'of usual load balancers, so that they close it.',
   ),
