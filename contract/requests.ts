@@ -37,7 +37,8 @@ raw POST /v1/pets HTTP/1.1⏎Host: x⏎Transfer-Encoding: chunked⏎⏎not-hex�
 raw POST /v1/pets HTTP/1.1⏎Host: x⏎Authorization: Bearer $key⏎Content-Type: application/json⏎Connection: close⏎Content-Length: 29⏎Expect: 100-continue⏎⏎…{"name":"Rex","categoryId":7} | 100 201 | D41
 
 ## Routes and methods
-GET ‹/v1 ¦ /v1/ ¦ /v1/cats ¦ /v1/unknown ¦ /v1/pets/ ¦ /v1/pets/1/ ¦ /v1/pets/1/toys ¦ /v1/Pets ¦ /V1/pets ¦ /pets ¦ /v2/pets ¦ //v1/pets ¦ /v1//pets ¦ /v1/pets%2F1 ¦ /v1/pets/%ff ¦ /v1/pets/%zz ¦ /favicon.ico› [Authorization: -] | 404 route_not_found | D41
+GET /pets‹ ¦ /1 ¦ /1/toys› [Authorization: -] | 404 route_not_found ‹No resource has the path /pets; one has /v1/pets ¦ No resource has the path /pets/1; one has /v1/pets/1 ¦ No resource has the path /pets/1/toys› | D41
+GET ‹/v1 ¦ /v1/ ¦ /v1/cats ¦ /v1/unknown ¦ /v1/pets/ ¦ /v1/pets/1/ ¦ /v1/pets/1/toys ¦ /v1/Pets ¦ /V1/pets ¦ /v2/pets ¦ //v1/pets ¦ /v1//pets ¦ /v1/pets%2F1 ¦ /v1/pets/%ff ¦ /v1/pets/%zz ¦ /favicon.ico› [Authorization: -] | 404 route_not_found | D41
 ‹PUT ¦ PATCH ¦ DELETE ¦ TRACE ¦ PROPFIND› /v1/pets [Authorization: -] | 405 method_not_allowed [Allow: GET, HEAD, OPTIONS, POST] | D41
 ‹POST ¦ PUT ¦ PATCH ¦ DELETE› /v1/pets/1 [Authorization: -] | 405 method_not_allowed [Allow: GET, HEAD, OPTIONS] | D41
 OPTIONS /v1/pets‹ ¦ /1› [Authorization: -] | 204 [Allow: GET, HEAD, OPTIONS‹, POST ¦ ›]

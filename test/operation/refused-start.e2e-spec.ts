@@ -13,6 +13,7 @@ import {
 } from '../support/database.js';
 import { handedOver } from '../support/engines.js';
 import { administer } from '../support/postgresql-database.js';
+import { freePort } from '../support/programs.js';
 import { until } from '../support/until.js';
 import { type Change, installWithChanged } from './support/changed-package.js';
 import { Services } from './support/services.js';
@@ -56,6 +57,13 @@ test('a port in use, before the database is opened', async () => {
   const settings = { DATABASE_URL: 'postgresql://127.0.0.1:1/none', PORT: String(port) };
   const line = await services.refusal(settings).finally(() => server.close());
   expect(line).toBe(`petstore: Port ${port} is in use. Stop the process that uses it, or set PORT to a free one.`);
+});
+
+testOnce('arguments, which only commands have', async () => {
+  const main = join(import.meta.dirname, '../../dist/bundle/main.js');
+  expect(await services.refusal(database.settings, [main, '--help'])).toBe(
+    'petstore: The service takes no arguments such as --help: .env.example describes its settings. For commands: npm run petstore -- --help.',
+  );
 });
 
 testOnce.each(['203.0.113.1', '256.1.1.1'])('HOST=%s, which is no address of this machine', async (host) => {
@@ -125,11 +133,20 @@ if (engine === 'postgresql') {
       expect(await services.refusal(settings, [CLI, 'keys', 'list'])).toBe(fault);
     }
     const service = services.start({ DATABASE_URL: url.href });
-    await until(() => service.stderr !== '');
+    const free = await freePort();
+    const late = services.start({ DATABASE_URL: url.href, PORT: String(free) });
+    await until(() => service.stderr !== '' && late.stderr !== '');
+    // Taken after the start has looked.
+    const other = createServer().listen(free);
     isAway = false;
     await service.origin();
     expect(service.stderr).toContain(`${fault} The start waits for at most 120 s.\n`);
+    expect([await late.ended, late.stderr.split('\n').slice(1)]).toEqual([
+      1,
+      [`petstore: Port ${free} is in use. Stop the process that uses it, or set PORT to a free one.`, ''],
+    ]);
     await service.kill();
+    other.close();
     proxy.close();
   });
 
@@ -177,7 +194,7 @@ if (engine === 'postgresql') {
       ] as const) {
         expect(line).toContain(`petstore: PostgreSQL refuses: permission denied for ${object}`);
         expect(line).toMatch(
-          / Grant the user of DATABASE_URL what "Roles and rights" of docs\/operating\.md lists; migrate and import need the owner\.$/,
+          / Grant the user of DATABASE_URL what "Roles and rights" of docs\/operating\.md lists; migrate and move need the owner\.$/,
         );
       }
       await empty.drop();

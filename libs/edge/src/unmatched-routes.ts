@@ -1,6 +1,7 @@
 import type { Express, RequestHandler, Response } from 'express';
 import { ApiError, BAD_REQUEST, METHOD_NOT_ALLOWED, ROUTE_NOT_FOUND } from '#errors';
 import { StartupError } from '#runtime';
+import { BASE_PATH } from '#settings';
 import { type Route, routesOf } from './express.internals.js';
 import type { Replies } from './replies/replies.js';
 
@@ -21,7 +22,9 @@ export function answerUnmatchedRoutes(app: Express, replies: Replies): RequestHa
     if (request.method === 'OPTIONS' && allowed.length > 0) {
       sendAllowed(response, allowed, replies);
     } else if (allowed.length === 0 || allowed.includes(request.method)) {
-      next(new ApiError(ROUTE_NOT_FOUND, `No resource has the path ${request.path}`));
+      const isBelowBase = allowedMethods(app, `${BASE_PATH}${request.path}`).length > 0;
+      const hint = isBelowBase ? `; one has ${BASE_PATH}${request.path}` : '';
+      next(new ApiError(ROUTE_NOT_FOUND, `No resource has the path ${request.path}${hint}`));
     } else {
       const message = `${request.method} is not supported here; use ${allowed.join(', ')}.`;
       next(new ApiError(METHOD_NOT_ALLOWED, message, { Allow: allowed.join(', ') }));

@@ -35,6 +35,11 @@ export async function start(app: Type, options: ServiceOptions): Promise<void> {
   try {
     const definition = definitionOf(app);
     ({ name } = definition.product);
+    const [argument] = process.argv.slice(2);
+    if (argument !== undefined)
+      throw new StartupError(
+        `The service takes no arguments such as ${argument}: .env.example describes its settings. For commands: ${definition.product.command} --help.`,
+      );
     await loadEnvironmentFile(definition);
     const config = await readConfig(definition);
     await checkAddress(config);
@@ -73,12 +78,14 @@ export async function create(
 /** Fails at once when PORT is in use: to open the database takes seconds. */
 async function checkAddress({ host, port }: CoreConfig): Promise<void> {
   const probe = createServer().listen(port, host);
-  await once(probe, 'listening').catch(({ code, message }: NodeJS.ErrnoException) => {
-    const inUse = `Port ${port} is in use. Stop the process that uses it, or set PORT to a free one.`;
-    const other = `${message}. Set HOST to an address of this machine, or PORT to one above 1023.`;
-    throw new StartupError(code === 'EADDRINUSE' ? inUse : other);
-  });
+  await once(probe, 'listening').catch((error: NodeJS.ErrnoException) => failToListen(error, port));
   await once(probe.close(), 'close');
+}
+
+function failToListen({ code, message }: NodeJS.ErrnoException, port: number): never {
+  const inUse = `Port ${port} is in use. Stop the process that uses it, or set PORT to a free one.`;
+  const other = `${message}. Set HOST to an address of this machine, or PORT to one above 1023.`;
+  throw new StartupError(code === 'EADDRINUSE' ? inUse : other);
 }
 
 /** Serves requests in this process until a signal stops it. */
@@ -93,7 +100,12 @@ async function serve(
   // Before the database is opened: a part may trace all statements.
   for (const part of definition.parts) ends.push(...[await part.start?.(config)].filter((end) => end !== undefined));
   const app = await create(module, config, options);
-  await app.listen(config.port, config.host);
+  // Another process may have taken the port since `checkAddress`.
+  await app.listen(config.port, config.host).catch(async (error: NodeJS.ErrnoException) => {
+    if (error.syscall !== 'listen') throw error;
+    await app.close();
+    failToListen(error, config.port);
+  });
 
   // Log lines are held back until here; a failed start prints only its cause.
   app.flushLogs();

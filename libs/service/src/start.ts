@@ -5,7 +5,7 @@ import type { ServiceOptions } from './start-service.js';
 
 /**
  * Starts a service with the settings of the environment and of `.env`, and stops it on SIGTERM, SIGINT or SIGHUP. If the
- * start fails, the cause is printed and the process ends with code 1. A script of `package.json` needs `exec`, or a SIGTERM to
+ * start fails, the cause is printed and the process ends with code 1; so it does if the process has arguments. A script of `package.json` needs `exec`, or a SIGTERM to
  * `npm start` does not reach the service.
  *
  * @example await startService(AppModule);
