@@ -17,9 +17,8 @@ export interface Answer {
 }
 
 /** A promise that was not kept. */
-export interface Failure {
-  readonly row: Row;
-  readonly sent: string;
+interface Failure {
+  readonly step: Step;
   readonly came: string;
   readonly right: string;
 }
@@ -27,7 +26,8 @@ export interface Failure {
 /** The findings of a run. */
 export interface Verdict {
   readonly leftOut: readonly Row[];
-  readonly failures: readonly Failure[];
+  /** For each row that does not hold its place, its line, and what was sent, came and is right. */
+  readonly failures: readonly string[];
   /** The bodies of all errors, by code. */
   readonly errors: ReadonlyMap<string, readonly string[]>;
 }
@@ -39,21 +39,23 @@ const ROWS_AT_ONCE = 8;
 export async function judge(server: Server, rows: readonly Row[]): Promise<Verdict> {
   const general = rows.filter(isGeneral);
   const waiting = rows.filter((row) => !isGeneral(row));
-  const failures = new Map<string, Failure>();
+  const failures = new Map<string, string>();
   const leftOut: Row[] = [];
   const errors = new Map<string, string[]>();
   // One failure of a row is enough, also of a row about every response.
-  const fail = (failure: Failure): void => {
-    const key = JSON.stringify(failure.row);
-    if (!failures.has(key)) failures.set(key, failure);
+  const fail = (sent: string, { step: { place, line, request }, came, right }: Failure): void => {
+    const key = `${place} ${request}`;
+    const found = [`sent:  ${sent}`, `came:  ${came}`, `right: ${right}`].map(short);
+    const text = [`${place}  ${line}`, ...found].join('\n  ');
+    if (!failures.has(key)) failures.set(key, text);
   };
   const work = async (): Promise<void> => {
     for (let row = waiting.shift(); row !== undefined; row = waiting.shift()) {
       try {
         const attempt = new Attempt(server, row);
-        for await (const { sent, target, answer, fault } of attempt.run()) {
-          if (fault !== undefined) fail({ row, sent, ...fault });
-          for (const broken of violations(answer, general, target)) fail({ sent, ...broken });
+        for await (const { step, target, answer, fault } of attempt.run()) {
+          if (fault !== undefined) fail(step.request, { step, ...fault });
+          for (const broken of violations(answer, general, target)) fail(step.request, broken);
           const code = answer.status < 400 ? undefined : /"code":"(\w+)"/.exec(answer.text)?.[1];
           if (code !== undefined) errors.set(code, [...(errors.get(code) ?? []), answer.text]);
         }
@@ -67,12 +69,15 @@ export async function judge(server: Server, rows: readonly Row[]): Promise<Verdi
   return { leftOut, failures: [...failures.values()], errors };
 }
 
+const short = (text: string): string => (text.length > 300 ? `${text.slice(0, 300)}…` : text);
+
 const isGeneral = ({ steps }: Row): boolean => steps[0]?.request.startsWith('every ') === true;
 
 /** The general rows that a response breaks. */
-export function violations(answer: Answer, rows: readonly Row[], target = '/v1/'): Omit<Failure, 'sent'>[] {
+export function violations(answer: Answer, rows: readonly Row[], target = '/v1/'): Failure[] {
   return rows.filter(isGeneral).flatMap((row) => {
-    const { request, answer: right } = row.steps[0] as Step;
+    const step = row.steps[0] as Step;
+    const { request, answer: right } = step;
     const [, statuses = '', prefix = ''] = /^every (.*?)(?: of (\S+))?$/.exec(request) ?? [];
     const applies = new RegExp(`^(${statuses.replaceAll('x', '.').replace('response', '...').replaceAll(' ', '|')})$`);
     if (!applies.test(String(answer.status)) || !target.startsWith(prefix)) return [];
@@ -84,7 +89,7 @@ export function violations(answer: Answer, rows: readonly Row[], target = '/v1/'
             answer,
             readAnswer(`${answer.status} ${right}`, (text) => text),
           );
-    return found === undefined ? [] : [{ row, came: found, right: `${request}: ${right}` }];
+    return found === undefined ? [] : [{ step, came: found, right: `${request}: ${right}` }];
   });
 }
 
@@ -95,7 +100,7 @@ const LEARNED = ['id', 'tag', 'next', 'cursor', 'body', 'length'];
 class UnknownVariable extends Error {}
 
 interface Outcome {
-  readonly sent: string;
+  readonly step: Step;
   readonly target: string;
   readonly answer: Answer;
   readonly fault?: { came: string; right: string } | undefined;
@@ -136,10 +141,10 @@ class Attempt {
       const fault = came === undefined ? undefined : { came: came || 'nothing', right: step.answer };
       const target = text.split(' ')[text.startsWith('raw ') ? 2 : 1] ?? '';
       for (const earlier of answers.slice(0, -1).filter(({ status: final }) => final >= 200)) {
-        yield { sent: step.request, target, answer: earlier };
+        yield { step, target, answer: earlier };
       }
       // Also what is no response, such as a connection that stays open.
-      yield { sent: step.request, target, answer, fault };
+      yield { step, target, answer, fault };
       if (fault !== undefined) return;
     }
   }

@@ -1,8 +1,6 @@
 import { Command as Program, InvalidArgumentError } from 'commander';
 import { judge } from './judge.js';
-import { PARTS } from './parts.js';
-import { PETS } from './pets.js';
-import { REQUESTS } from './requests.js';
+import { PARTS, PETS, REQUESTS } from './rows.js';
 import type { Row } from './table.js';
 
 /** Judges a running server by the tables of the contract. Exit code 1: a promise is broken; 2: no server to judge. */
@@ -59,7 +57,6 @@ async function obstacle(): Promise<string | undefined> {
 }
 
 const print = (line: string): void => void process.stdout.write(`${line}\n`);
-const short = (text: string): string => (text.length > 300 ? `${text.slice(0, 300)}…` : text);
 
 const isChosen = ({ group, setting, steps: [step] }: Row): boolean =>
   (setting === undefined || setting === options.with) &&
@@ -70,11 +67,7 @@ if (reason === undefined) {
   const variables = { ...options.let, key: options.key, base: options.base };
   const rows = [...PETS, ...REQUESTS, ...PARTS].filter(isChosen);
   const { failures, leftOut } = await judge({ url: options.url, variables }, rows);
-  for (const { row, sent, came, right } of failures) {
-    print(
-      `${row.table}, ${row.group}${row.basis && ` (${row.basis})`}  ${short(sent)}  came: ${short(came)}  right: ${short(right)}`,
-    );
-  }
+  failures.forEach(print);
   if (leftOut.length > 0) print(`${leftOut.length} rows were left out; they need --let.`);
   print(`${rows.length - leftOut.length - failures.length} of ${rows.length - leftOut.length} rows hold.`);
   process.exitCode = failures.length > 0 ? 1 : 0;

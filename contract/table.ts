@@ -1,7 +1,9 @@
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+
 /**
  * Reads the tables of the contract. A line is a row, `request | response | basis`; `## ` begins a group, whose title may
  * end with the setting that the server needs, `(CORS_ORIGINS=https://app.example.com)`, or its time, `(CLOCK=…)`.
- * The rows of an optional part are in its folder: `libs/…/contract.txt`.
  *
  * - A request is `METHOD target [Field: value]… body`, or `raw` and bytes. `[Field: -]` leaves out a field that is sent otherwise:
  *   `Authorization` with the key, `Content-Type` and `Content-Length` with a body, `Host` and `Connection: close`.
@@ -17,8 +19,12 @@
  *   is the decision, and needs no reason.
  */
 
-/** A request and its response, as the table spells them. */
+/** A request and its response. */
 export interface Step {
+  /** Where it stands, as `contract/pets.txt:15`, and the whole line. */
+  readonly place: string;
+  readonly line: string;
+  /** With its choice made. */
   readonly request: string;
   readonly answer: string;
 }
@@ -29,24 +35,26 @@ export interface Row {
   readonly group: string;
   /** The setting of the server that its group needs, `NAME=value`. */
   readonly setting: string | undefined;
-  readonly table: string;
   readonly steps: readonly Step[];
   /** Empty where the row itself is the decision. */
   readonly basis: string;
 }
 
 /** The rows of a table; those with choices once for each. Throws for a line that is no row. */
-export function readTable(table: string, text: string): Row[] {
+export function readTable(path: string): Row[] {
   const rows: (Row & { steps: Step[] })[] = [];
   let group = '';
-  for (const line of text.split('\n')) {
+  for (const [index, line] of readFileSync(join(import.meta.dirname, '..', path), 'utf8')
+    .split('\n')
+    .entries()) {
     if (line.startsWith('## ')) group = line.slice(3);
     else if (line !== '') {
+      const place = `${path}:${index + 1}`;
       const [request = '', answer, basis = ''] = line.split(/ +\| +/);
-      if (answer === undefined) throw new Error(`${table} has a line that is no row: ${line}`);
-      const step = { request: request.replace('then ', ''), answer };
+      if (answer === undefined) throw new Error(`${place} is no row: ${line}`);
+      const step = { place, line, request: request.replace('then ', ''), answer };
       if (request.startsWith('then ')) rows.at(-1)?.steps.push(step);
-      else rows.push({ group, setting: /\(([A-Z_]+=.*)\)$/.exec(group)?.[1], table, steps: [step], basis });
+      else rows.push({ group, setting: /\(([A-Z_]+=.*)\)$/.exec(group)?.[1], steps: [step], basis });
     }
   }
   return rows.flatMap(variantsOf);
@@ -56,7 +64,7 @@ function variantsOf(row: Row): Row[] {
   const choices = /‹(.*?)›/g;
   const texts = row.steps.flatMap(({ request, answer }) => [request, answer]);
   const counts = texts.flatMap((text) => [...text.matchAll(choices)].map(([, list = '']) => list.split(' ¦ ').length));
-  if (new Set(counts).size > 1) throw new Error(`A row has choices of different lengths: ${texts[0]}`);
+  if (new Set(counts).size > 1) throw new Error(`${row.steps[0]?.place} has choices of different lengths`);
   return Array.from({ length: counts[0] ?? 1 }, (_, index) => {
     const chosen = (text: string): string =>
       text
@@ -64,7 +72,7 @@ function variantsOf(row: Row): Row[] {
         .replace(/\(([^()]*)×(\d+)\)/g, (_match, part: string, count: string) => part.repeat(Number(count)));
     return {
       ...row,
-      steps: row.steps.map(({ request, answer }) => ({ request: chosen(request), answer: chosen(answer) })),
+      steps: row.steps.map((step) => ({ ...step, request: chosen(step.request), answer: chosen(step.answer) })),
     };
   });
 }

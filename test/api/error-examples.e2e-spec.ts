@@ -5,8 +5,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { DataSource } from 'typeorm';
 import { ApiKeysService } from '#access';
 import { Public } from '#operations';
-import { PETS } from '../../contract/pets.js';
-import { REQUESTS } from '../../contract/requests.js';
+import { PETS, REQUESTS } from '../../contract/rows.js';
 import { createTestApp, type TestApp } from '../support/app.js';
 import type { HttpAnswer } from '../support/http-client.js';
 

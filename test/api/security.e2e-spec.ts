@@ -6,7 +6,7 @@ import { ApiKeyVerifier } from '#access';
 import { Public } from '#operations';
 import { Database } from '#postgres';
 import { violations } from '../../contract/judge.js';
-import { REQUESTS } from '../../contract/requests.js';
+import { REQUESTS } from '../../contract/rows.js';
 import { createApiKey } from '../../libs/access/src/api-key-format.js';
 import { createTestApp, type TestApp } from '../support/app.js';
 import { rawRequest } from '../support/raw-request.js';

@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { DataSource, type EntitySubscriberInterface, EventSubscriber } from 'typeorm';
 import { judge } from '../../contract/judge.js';
-import { PETS } from '../../contract/pets.js';
+import { PETS } from '../../contract/rows.js';
 import { ApiKeysService } from '#access';
 import { ExpiredKeys } from '../../libs/resources/src/idempotency/idempotency-key.repository.js';
 import { PET_STORE } from '../../src/app.description.js';

@@ -1,8 +1,6 @@
 import { ApiKeysService } from '#access';
 import { judge, type Verdict } from '../../contract/judge.js';
-import { PARTS } from '../../contract/parts.js';
-import { PETS } from '../../contract/pets.js';
-import { REQUESTS } from '../../contract/requests.js';
+import { PARTS, PETS, REQUESTS } from '../../contract/rows.js';
 import type { TestApp } from './app.js';
 
 /** The rows of the contract. Those of HTTP come first: two wait until the service closes the connection. */
