@@ -45,8 +45,8 @@ export class PetsController {
     sunset: '2030-12-05T00:00:00Z',
     successor: '/pets',
     replacement:
-      'Use GET /pets with a status filter instead. It cannot fetch one pet by its id: store the pet that createPet returns, ' +
-      'or look for the id in the pages of GET /pets, which ascend by id.',
+      'Use GET /pets with a status filter instead: follow its pages, which ascend by id, until the id that you look for. ' +
+      'A client that created the pet can also keep what createPet returned.',
   })
   @ApiOperation({ summary: 'Get a pet', description: 'One pet by its identifier.' })
   @ApiOkResponse({ type: Pet, description: 'The pet.' })

@@ -408,6 +408,18 @@ test('/docs/guide prints all samples and the addresses of links, dark on light',
   expect(await page.locator('main p a').first().getAttribute('data-address')).toBe('http://localhost:3000/docs');
 });
 
+test('/docs shows the limits of parameters and what an array has, and prints whole rows of errors', async () => {
+  await openDocs();
+  const operation = await openOperation('listPets');
+  const limit = operation.locator('[data-param-name=limit]').first();
+  expect(await limit.innerText()).toMatch(/Default value : 20[^]*minimum: 1[^]*maximum: 100/);
+  await page.getByText('array<Pet>', { exact: true }).waitFor();
+  await page.emulateMedia({ media: 'print' });
+  const cut = (elements: Element[]): number =>
+    elements.filter(({ scrollWidth, clientWidth }) => scrollWidth > clientWidth).length;
+  expect(await page.locator('.response-open').evaluateAll(cut)).toBe(0);
+});
+
 test('/docs prints code dark on light, and cuts none', async () => {
   await page.goto(`${origin}/docs#/Pets/createPet`);
   await page.locator('.opblock-body pre').first().waitFor();

@@ -43,7 +43,7 @@ export interface paths {
          *
          *     Needs the scope `pets:read`.
          *
-         *     **Deprecated** since 2026-11-20, to be removed on 2030-12-05. Use GET /pets with a status filter instead. It cannot fetch one pet by its id: store the pet that createPet returns, or look for the id in the pages of GET /pets, which ascend by id.
+         *     **Deprecated** since 2026-11-20, to be removed on 2030-12-05. Use GET /pets with a status filter instead: follow its pages, which ascend by id, until the id that you look for. A client that created the pet can also keep what createPet returned.
          */
         get: operations["getPet"];
         put?: never;

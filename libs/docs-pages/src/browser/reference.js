@@ -117,8 +117,15 @@ const referencePlugin = ({ React }) => {
   /** Plain text instead of a link, because the link would be inside a button. */
   const DeepLink = () => (props) => h('span', null, props.children ?? props.text);
 
+  /** Names what an array has, which Swagger UI calls `any` where the schema is a reference. */
+  const JSONSchema202012KeywordType = (Original) => (props) => {
+    const name = props.schema?.items?.$ref?.split('/').at(-1);
+    const className = 'json-schema-2020-12__attribute json-schema-2020-12__attribute--primary';
+    return name === undefined ? h(Original, props) : h('strong', { className }, `array<${name}>`);
+  };
+
   return {
-    wrapComponents: { responseBody, response, DeepLink },
+    wrapComponents: { responseBody, response, DeepLink, JSONSchema202012KeywordType },
     statePlugins: {
       layout: { wrapActions: { show: followedByAddress } },
       spec: {
@@ -208,6 +215,7 @@ try {
     spec: await readDocument(),
     dom_id: '#reference',
     displayRequestDuration: true,
+    showCommonExtensions: true,
     validatorUrl: null,
     layout: 'BaseLayout',
     plugins: [referencePlugin],
