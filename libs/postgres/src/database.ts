@@ -24,8 +24,7 @@ const MAX_TOLD = 100;
 
 const OUTSIDE =
   'This code runs inside a transaction, but its write would be no part of it, and stay if the transaction is undone. Use ' +
-  'in(manager) of the SharedRepository, and run or manager of the transaction in place of Database. in(dataSource.manager) writes ' +
-  'outside, on purpose.';
+  'in(manager) of the SharedRepository, and run or manager of the transaction in place of Database.';
 
 const UNDONE = 'Another request was changing the same data, and nothing was changed. Try again.';
 
