@@ -4,7 +4,7 @@ export { ApiKeyVerifier } from './src/api-key.verifier.js';
 export { ApiKeysService, type IssuedApiKey } from './src/api-keys.service.js';
 export { API_KEY_SETTINGS, AuthModule } from './src/auth.module.js';
 export { Authenticator, Authenticators, securitySchemesOf } from './src/authenticator.js';
-export { type Caller, CurrentCaller } from './src/caller.js';
+export { type Caller, clientNameOf, CurrentCaller } from './src/caller.js';
 export { EventStreams } from './src/event-streams.js';
 export { requireScopes } from './src/require-scopes.js';
 export { REQUEST_STEPS, type RequestStep } from './src/request-step.js';

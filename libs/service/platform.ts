@@ -48,7 +48,15 @@ export { ApiError, defineError, FailsWith, type Fault, INVALID_CURSOR, PRECONDIT
 export { Tag } from '#operations';
 
 // Who calls, and other ways than API keys to say so. API keys, for modules that manage them.
-export { ApiKeyRequestError, ApiKeysService, Authenticator, type Caller, CurrentCaller, requireScopes } from '#access';
+export {
+  ApiKeyRequestError,
+  ApiKeysService,
+  Authenticator,
+  type Caller,
+  clientNameOf,
+  CurrentCaller,
+  requireScopes,
+} from '#access';
 
 // Services and repositories.
 export { Config } from '#settings';

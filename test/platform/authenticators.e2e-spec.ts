@@ -11,7 +11,7 @@ import { APP_GUARD, Reflector } from '@nestjs/core';
 import type { Request } from 'express';
 import { createLocalJWKSet, exportJWK, generateKeyPair, jwtVerify, SignJWT } from 'jose';
 import { interval, map, type Observable } from 'rxjs';
-import { ApiKeysService, Authenticator, type Caller } from '#access';
+import { ApiKeysService, Authenticator, type Caller, clientNameOf } from '#access';
 import { PUBLIC_METADATA, RequireScopes } from '#operations';
 import { Clock } from '#runtime';
 import { KEY_TIME_TO_LIVE_MS } from '../../libs/access/src/api-key.verifier.js';
@@ -24,34 +24,49 @@ const ISSUER = { alg: 'ES256', kid: 'a key' };
 const { privateKey, publicKey } = await generateKeyPair(ISSUER.alg);
 const KEY_SET = createLocalJWKSet({ keys: [{ ...(await exportJWK(publicKey)), ...ISSUER }] });
 
+const CHECKS = { audience: 'pets', currentDate: new Date() };
+
 interface Claims {
-  readonly azp: string;
-  readonly scope: string;
-  readonly exp: number;
+  readonly azp?: unknown;
+  readonly scope?: unknown;
+  readonly tenant?: string;
 }
 
-function createJwt(claims: Partial<Claims> = {}): Promise<string> {
-  const all = { azp: 'web-shop', scope: 'pets:read pets:write', exp: Date.now() / 1000 + 60, ...claims };
+function createJwt(claims: Claims & { readonly exp?: number } = {}): Promise<string> {
+  const own = { azp: 'web-shop', scope: 'pets:read pets:write', exp: Date.now() / 1000 + 60 };
+  const all = { aud: 'pets', ...own, ...claims };
   return new SignJWT(all).setProtectedHeader(ISSUER).sign(privateKey);
+}
+
+@Injectable()
+export class JwtAuthenticator extends Authenticator {
+  static override readonly securitySchemes = { jwt: { type: 'http', scheme: 'bearer', bearerFormat: 'JWT' } } as const;
+
+  async authenticate({ headers }: Request): Promise<Caller | undefined> {
+    const [, token] = /^Bearer (eyJ\S+)$/i.exec(headers.authorization ?? '') ?? [];
+    if (token === undefined) return undefined;
+    const { payload } = await jwtVerify<Claims>(token, KEY_SET, CHECKS).catch(() => {
+      throw new UnauthorizedException('The token is not valid.');
+    });
+    const scopes = typeof payload.scope === 'string' ? payload.scope.split(' ') : [];
+    return { client: clientNameOf(payload.azp), scopes, tenant: payload.tenant };
+  }
 }
 
 let asked = 0;
 
 @Injectable()
-class JwtAuthenticator extends Authenticator {
+class CountedAuthenticator extends JwtAuthenticator {
   constructor(private readonly clock: Clock) {
     super();
   }
 
-  async authenticate({ headers }: Request): Promise<Caller | undefined> {
+  override authenticate(request: Request): Promise<Caller | undefined> {
     asked++;
-    const [, token] = /^Bearer (eyJ\S+)$/i.exec(headers.authorization ?? '') ?? [];
-    if (token === undefined) return undefined;
-    const currentDate = new Date(this.clock.now());
-    const { payload } = await jwtVerify<Claims>(token, KEY_SET, { currentDate }).catch(() => {
-      throw new UnauthorizedException('The token is not valid.');
-    });
-    return { client: payload.azp, scopes: payload.scope.split(' ') };
+    CHECKS.currentDate = new Date(this.clock.now());
+    // What a team without `clientNameOf` would return.
+    if (request.headers['x-client'] === '') return Promise.resolve({ client: '', scopes: [] });
+    return super.authenticate(request);
   }
 }
 
@@ -78,7 +93,7 @@ class TestTicksController {
 
 @Module({
   controllers: [TestTicksController],
-  providers: [JwtAuthenticator, { provide: APP_GUARD, useClass: ClosingGuard }],
+  providers: [CountedAuthenticator, { provide: APP_GUARD, useClass: ClosingGuard }],
 })
 class JwtModule {}
 
@@ -125,6 +140,26 @@ test('401: a JWT that is expired, changed or of another issuer, a wrong API key,
   expect(codeOf(await app.client.get('/v1/pets', both))).toEqual([401, 'missing_api_key']);
   expect(asked).toBe(0);
   expect(codeOf(await app.client.get('/v1/pets', { apiKey: null }))).toEqual([401, 'missing_api_key']);
+});
+
+test.each([
+  ['401, as azp is missing', { azp: undefined }, 401],
+  ['401, as azp is empty', { azp: '' }, 401],
+  ['401, as azp is a number', { azp: 5 }, 401],
+  ['401, as azp has 256 characters', { azp: 'a'.repeat(256) }, 401],
+  ['200, as azp has 255 characters', { azp: 'a'.repeat(255) }, 200],
+  ['403, as scope is missing', { scope: undefined }, 403],
+  ['403, as scope is a number', { scope: 5 }, 403],
+])('a signed token: %s', async (_, claims, expected) => {
+  const { status, json } = await list(createJwt(claims));
+  expect(status).toBe(expected);
+  if (expected === 401)
+    expect(json).toMatchObject({ code: 'unauthorized', message: expect.stringContaining('1 to 255') });
+});
+
+test('401: an authenticator returns a wrong client', async () => {
+  const { status } = await app.client.get('/v1/pets', { apiKey: null, headers: { 'x-client': '' } });
+  expect(status).toBe(401);
 });
 
 test('operators revoke such a client, and open streams end with the token', async () => {

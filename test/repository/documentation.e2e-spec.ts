@@ -202,12 +202,12 @@ describe('docs/extending.md', () => {
     ...[...filesBelow('test/example', '.ts'), ...filesBelow('examples/orders/src', '.ts')].map(read),
     read('examples/orders/test/orders.test.ts'),
     read('test/support/other-starts.ts'),
-    ...['recipes', 'middleware-scopes', 'callers', 'other-transports', 'transactions'].map((name) =>
+    ...['recipes', 'authenticators', 'middleware-scopes', 'callers', 'other-transports', 'transactions'].map((name) =>
       read(`test/platform/${name}.e2e-spec.ts`).replaceAll('test_', ''),
     ),
   ].map(withoutSpace);
   /** These need packages that are not installed here, or a partner. `ordinary-nest/generated` adds the price. */
-  const untested = /jwtVerify|@Cron|AbortSignal|PARTNER_URL|price_cents/;
+  const untested = /@Cron|AbortSignal|PARTNER_URL|price_cents/;
 
   test.each(samples.filter((sample) => !untested.test(sample)))('shows code that a test runs: %s', (sample) => {
     const parts = sample.split(/^\/\/ .*\n|\n\n| \/\/ .*$/m).map(withoutSpace);

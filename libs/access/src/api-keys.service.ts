@@ -6,10 +6,10 @@ import { Clock, printable, StartupError } from '#runtime';
 import { Application } from '#settings';
 import { ApiKeyRequestError, createApiKey, displayedPrefix, hashApiKey, hasWrongChecksum } from './api-key-format.js';
 import { ApiKeyVerifier } from './api-key.verifier.js';
+import { CLIENT_NAME_RULE, clientNameOf, isClientName } from './caller.js';
 import { KEY_COLUMNS, type KeyRow, NO_KEY, type StoredApiKey, toStoredApiKey } from './stored-api-key.js';
 
-/** Longest name of a client and longest reason for a revocation, in characters. */
-const MAX_CLIENT_NAME_LENGTH = 255;
+/** Longest reason for a revocation, in characters. */
 const MAX_REASON_LENGTH = 500;
 
 /** Default time in ms for which a rotated key and its successor are both valid. */
@@ -108,7 +108,7 @@ export class ApiKeysService {
    * @throws ApiKeyRequestError when the client's name or a scope is invalid
    */
   async create({ client, scopes = this.application.defaultScopes, expiresAt }: NewApiKey): Promise<IssuedApiKey> {
-    checkClientName(client);
+    if (!isClientName(client)) throw new ApiKeyRequestError(CLIENT_NAME_RULE);
     const wrongScope = scopes.find((scope) => !isScope(scope));
     if (wrongScope !== undefined) {
       throw new ApiKeyRequestError(
@@ -220,13 +220,12 @@ export class ApiKeysService {
    * @internal The entry of a client that an `Authenticator` knows, made at its first request. It can be revoked. No token
    * opens it: its hash is a SHA-512/256, and that of a token a SHA-256.
    *
-   * @throws ApiError REVOKED_API_KEY; ApiKeyRequestError when the client's name is invalid
+   * @throws ApiError REVOKED_API_KEY; UnauthorizedException when the client's name is invalid
    */
   async ofClient(client: string): Promise<StoredApiKey> {
-    const digest = hash('sha512-256', client, 'binary');
+    const digest = hash('sha512-256', clientNameOf(client), 'binary');
     const found = await this.verifier.find(digest);
     if (found !== undefined) return found;
-    checkClientName(client);
     const createdAt = new Date(this.clock.now());
     await this.database.write(INSERT, [client, NO_KEY, Buffer.from(digest, 'binary'), [], createdAt, null]);
     return (await this.verifier.find(digest)) as StoredApiKey;
@@ -251,12 +250,4 @@ function endOf(now: number, createdAt: Date, expiresAt: Date): Date {
   const lifetime = expiresAt.getTime() - createdAt.getTime();
   const end = new Date(now + lifetime);
   return lifetime > 0 && !Number.isNaN(end.getTime()) ? end : expiresAt;
-}
-
-function checkClientName(name: string): void {
-  // \p{C} are unprintable characters; \p{Z} is white space, which is invisible at either end.
-  if (/^(?![\p{Z}])[^\p{C}]+(?<![\p{Z}])$/u.test(name) && name.length <= MAX_CLIENT_NAME_LENGTH) return;
-  throw new ApiKeyRequestError(
-    `A client's name has 1 to ${MAX_CLIENT_NAME_LENGTH} printable characters and no white space at its ends`,
-  );
 }

@@ -1,4 +1,10 @@
-import { createParamDecorator, type ExecutionContext, type PipeTransform, type Type } from '@nestjs/common';
+import {
+  createParamDecorator,
+  type ExecutionContext,
+  type PipeTransform,
+  type Type,
+  UnauthorizedException,
+} from '@nestjs/common';
 import type { Request } from 'express';
 
 /**
@@ -7,12 +13,34 @@ import type { Request } from 'express';
  */
 export interface Caller {
   /**
-   * The name of the application, not of its user: 1 to 255 printable characters. Limits, usage and idempotency keys belong to it,
+   * The name of the application, not of its user: see `clientNameOf`. Limits, usage and idempotency keys belong to it,
    * and it shares them with API keys of a client with this name.
    */
   readonly client: string;
   /** For `@RequireScopes`. */
   readonly scopes: readonly string[];
+}
+
+/** Longest name of a client, in characters. */
+const MAX_CLIENT_NAME_LENGTH = 255;
+
+export const CLIENT_NAME_RULE = `A client's name has 1 to ${MAX_CLIENT_NAME_LENGTH} printable characters and no white space at its ends`;
+
+export function isClientName(name: unknown): name is string {
+  // \p{C} are unprintable characters; \p{Z} is white space, which is invisible at either end.
+  const isPrintable = typeof name === 'string' && /^(?![\p{Z}])[^\p{C}]+(?<![\p{Z}])$/u.test(name);
+  return isPrintable && name.length <= MAX_CLIENT_NAME_LENGTH;
+}
+
+/**
+ * The name of a client from somebody else's token or certificate, for `Caller.client`: a text of 1 to 255 printable characters, without
+ * white space at its ends.
+ *
+ * @throws UnauthorizedException for anything else
+ */
+export function clientNameOf(claim: unknown): string {
+  if (isClientName(claim)) return claim;
+  throw new UnauthorizedException(`${CLIENT_NAME_RULE}.`);
 }
 
 /**
