@@ -1,7 +1,7 @@
 export { ApiKeyRequestError } from './src/api-key-format.js';
 export { ApiKeyGuard } from './src/api-key.guard.js';
 export { ApiKeyVerifier } from './src/api-key.verifier.js';
-export { ApiKeysService, type IssuedApiKey } from './src/api-keys.service.js';
+export { ApiKeysService, type IssuedApiKey, type NewApiKey } from './src/api-keys.service.js';
 export { API_KEY_SETTINGS, AuthModule } from './src/auth.module.js';
 export { Authenticator, Authenticators, securitySchemesOf } from './src/authenticator.js';
 export { type Caller, clientNameOf, CurrentCaller } from './src/caller.js';

@@ -53,7 +53,7 @@ const statuses = (text: string): number[] =>
 
 /** What the log says of requests, and what the metric counts. */
 async function traces(app: TestApp): Promise<unknown> {
-  const key = await app.createApiKey('metrics:read');
+  const key = await app.createApiKey({ scopes: ['metrics:read'] });
   const { text } = await app.client.get('/metrics', { apiKey: key });
   const failed = text.split('\n').filter((line) => /^petstore_http_request.*status="(4\d\d|aborted)"/.test(line));
   return [app.log.requests.filter(({ status }) => Number(status) >= 400).length, failed];

@@ -3,7 +3,7 @@ import { Test, type TestingModuleBuilder } from '@nestjs/testing';
 import type { Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import type { DataSource, MigrationInterface, QueryRunner } from 'typeorm';
-import { ApiKeysService } from '#access';
+import { ApiKeysService, type NewApiKey } from '#access';
 import { LOGGER } from '#ops';
 import { Database, openDatabase } from '#postgres';
 import { Clock } from '#runtime';
@@ -40,8 +40,8 @@ export interface TestApp {
   readonly clock: TestClock;
   /** The log of the service. */
   readonly log: MemoryLog;
-  /** Makes an API key with these scopes; returns its secret. */
-  createApiKey(...scopes: string[]): Promise<string>;
+  /** Makes an API key; returns its secret. Without `client` it is the client of `apiKey`, without `scopes` it has the default ones. */
+  createApiKey(key: Partial<NewApiKey>): Promise<string>;
   /**
    * Runs SQL on the primary; each row is an array of columns. On PostgreSQL it runs as the owner of the schema, on
    * connections beside the service's, whose own role can neither create nor truncate a table.
@@ -118,7 +118,7 @@ export async function startTestApp(
     client: new HttpClient(origin, secret, (request, answer) => tell(`${request} got 500${causeOf(answer, log)}`)),
     clock,
     log,
-    createApiKey: async (...scopes) => (await keys.create({ client: 'test-client', scopes })).secret,
+    createApiKey: async (key) => (await keys.create({ client: 'test-client', ...key })).secret,
     // A statement without a name is not prepared.
     sql: async (text, values = []) => (await owner.database()).write({ name: '', text }, values),
     migrate: async (migration) => {

@@ -177,7 +177,7 @@ describe('a project', () => {
       ['Beagle'],
       [expect.stringContaining('"pet_id"')],
     ]);
-    const apiKey = await app.createApiKey('pets:write');
+    const apiKey = await app.createApiKey({ scopes: ['pets:write'] });
     expect((await app.client.post('/v1/pets', { name: 'Rex', categoryId: 7 }, { apiKey })).status).toBe(201);
   });
 

@@ -222,6 +222,7 @@ test('a list by tenant: of a claim of a token, and of the client of an API key',
   expect(await namesOf(byToken('shop', 'north'))).toEqual(['a', 'd']);
   expect(await namesOf(byToken('shop', 'south'))).toEqual(['b']);
   expect(await namesOf({})).toEqual(['c']);
+  expect(await namesOf({ apiKey: await app.createApiKey({ client: 'south' }) })).toEqual(['b']);
   const first = await app.client.get('/v1/test-toys?limit=1', byToken('shop', 'north'));
   const [, next = ''] = /<[^>]*?(\?[^>]*)>; rel="next"/.exec(String(first.headers.link)) ?? [];
   expect((await app.client.get(`/v1/test-toys${next}`, byToken('shop', 'north'))).json).toMatchObject([{ name: 'd' }]);

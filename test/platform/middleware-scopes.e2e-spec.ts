@@ -23,11 +23,11 @@ afterAll(() => app.close());
 test.each(['/queues', '/partner'])(
   'requireScopes admits to middleware whom @RequireScopes admits to a handler: %s',
   async (path) => {
-    const apiKey = await app.createApiKey('queues:read');
+    const apiKey = await app.createApiKey({ scopes: ['queues:read'] });
     const served = await app.client.get(path, { apiKey });
     expect([served.status, served.text]).toEqual([200, 'the queues']);
     expect(served.headers.ratelimit).toMatch(/^"client";r=/);
-    const others = [null, 'pets_wrong', await app.createApiKey('pets:read')];
+    const others = [null, 'pets_wrong', await app.createApiKey({ scopes: ['pets:read'] })];
     const refused = await Promise.all(others.map((other) => app.client.get(path, { apiKey: other })));
     expect(
       refused.map(({ status, json, headers }) => [

@@ -170,7 +170,7 @@ describeOnPostgresql('the statements of the service', () => {
       RETURN true; END $$`);
     await app.sql('ALTER TABLE pet ENABLE ROW LEVEL SECURITY');
     await app.sql('CREATE POLICY refusing ON pet USING (refuse())');
-    const key = await app.createApiKey('pets:read', 'metrics:read');
+    const key = await app.createApiKey({ scopes: ['pets:read', 'metrics:read'] });
     const refusals = async (): Promise<number> => {
       const { text } = await app.client.get('/metrics', { apiKey: key });
       return Number(/^petstore_database_refused_statements_total (\d+)$/m.exec(text)?.[1]);

@@ -46,7 +46,7 @@ test.each([0, 1])('two applications in one process keep their own names: number 
   expect(await challengeOf('/v1/pets', other.apiKey)).toMatch(`Bearer realm="${name}", error="invalid_token"`);
   expect(await challengeOf('/metrics', app.apiKey)).toMatch(`Bearer realm="${name}", error="insufficient_scope"`);
 
-  const apiKey = await app.createApiKey('metrics:read', 'news:read');
+  const apiKey = await app.createApiKey({ scopes: ['metrics:read', 'news:read'] });
   const { headers } = await app.client.get('/v1/test-news', { apiKey });
   expect(Object.keys(headers).filter((field) => field.endsWith('-stability'))).toEqual([`${name}-stability`]);
 

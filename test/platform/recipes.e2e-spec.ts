@@ -475,7 +475,7 @@ beforeAll(async () => {
     features: [CardsModule, ToysModule],
     migrations: [CreateCard1795600000000, CreateToy1795600000001],
   });
-  apiKey = await app.createApiKey('cards:read', 'cards:write', 'toys:read', 'metrics:read');
+  apiKey = await app.createApiKey({ scopes: ['cards:read', 'cards:write', 'toys:read', 'metrics:read'] });
 });
 afterAll(() => app.close());
 
@@ -548,7 +548,7 @@ test('a list by name, of a repository and of a query of its own, and of one name
 });
 
 test('a deprecated operation ends with its sunset', async () => {
-  const call = { apiKey: await app.createApiKey('toys:read') };
+  const call = { apiKey: await app.createApiKey({ scopes: ['toys:read'] }) };
   app.clock.travelTo('2027-10-31T23:59:59Z');
   const last = await app.client.get('/v1/test-toys/old', call);
   expect([last.status, last.headers.sunset]).toEqual([200, 'Mon, 01 Nov 2027 00:00:00 GMT']);

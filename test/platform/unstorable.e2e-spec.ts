@@ -136,7 +136,7 @@ let apiKey: string;
 beforeAll(async () => {
   app = await createTestApp({ features: [StoredModule, VisitsModule] });
   await app.migrate(new CreateVisit1795300000000());
-  apiKey = await app.createApiKey('visits:read', 'visits:write');
+  apiKey = await app.createApiKey({ scopes: ['visits:read', 'visits:write'] });
 });
 afterAll(() => app.close());
 

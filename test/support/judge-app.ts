@@ -9,12 +9,15 @@ export const ROWS = [...REQUESTS, ...PETS, ...PARTS];
 /** Judges a service by the rows that need this setting, and by those of every answer. */
 export async function judgeApp(server: TestApp, setting?: string): Promise<Verdict> {
   const keys = server.nest.get(ApiKeysService);
-  const { secret: expired } = await keys.create({ client: 'expired', expiresAt: new Date(Date.now() - 1) });
+  const expired = await server.createApiKey({ client: 'expired', expiresAt: new Date(Date.now() - 1) });
   const { key, secret: revoked } = await keys.create({ client: 'revoked' });
   await keys.revoke(String(key.id));
-  const [reader, metrics] = [await server.createApiKey('pets:read'), await server.createApiKey('metrics:read')];
-  const { secret: other } = await keys.create({ client: 'other' });
-  const second = await server.createApiKey('pets:write');
+  const [reader, metrics] = [
+    await server.createApiKey({ scopes: ['pets:read'] }),
+    await server.createApiKey({ scopes: ['metrics:read'] }),
+  ];
+  const other = await server.createApiKey({ client: 'other' });
+  const second = await server.createApiKey({ scopes: ['pets:write'] });
   const variables = {
     key: server.apiKey,
     second,

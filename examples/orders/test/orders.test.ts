@@ -32,7 +32,7 @@ test('409: the product does not exist', async () => {
 });
 
 test('403: a key without the scope', async () => {
-  const apiKey = await app.createApiKey('orders:read');
+  const apiKey = await app.createApiKey({ scopes: ['orders:read'] });
   assert.equal((await app.client.post('/v1/orders', { productId, quantity: 1 }, { apiKey })).status, 403);
 });
 

@@ -10,7 +10,7 @@ let apiKey: string;
 
 before(async () => {
   app = await createTestApp(AppModule, { databaseUrl: process.env.TEST_DATABASE_URL });
-  apiKey = await app.createApiKey('sample-things:read', 'sample-things:write');
+  apiKey = await app.createApiKey({ scopes: ['sample-things:read', 'sample-things:write'] });
 });
 after(() => app.close());
 
@@ -54,6 +54,6 @@ test('204, then 404: one is deleted', async () => {
 });
 
 test('403: a key without the scope', async () => {
-  const reader = await app.createApiKey('sample-things:read');
+  const reader = await app.createApiKey({ scopes: ['sample-things:read'] });
   assert.equal((await app.client.post(PATH, { name: 'Refused' }, { apiKey: reader })).status, 403);
 });
