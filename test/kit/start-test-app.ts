@@ -2,7 +2,7 @@ import type { INestApplication, Type } from '@nestjs/common';
 import { Test, type TestingModuleBuilder } from '@nestjs/testing';
 import type { Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
-import type { DataSource, MigrationInterface, QueryRunner } from 'typeorm';
+import { DataSource, type MigrationInterface, type QueryRunner } from 'typeorm';
 import { ApiKeysService, type NewApiKey } from '#access';
 import { LOGGER } from '#ops';
 import { Database, openDatabase } from '#postgres';
@@ -47,6 +47,11 @@ export interface TestApp {
    * connections beside the service's, whose own role can neither create nor truncate a table.
    */
   sql(text: string, values?: unknown[]): Promise<unknown[][]>;
+  /**
+   * The SQL that would turn the tables of the migrations into those of the entities, without what only one of them has. Empty if both
+   * agree.
+   */
+  schemaDifferences(): Promise<string[]>;
   /** Applies a migration that the application does not have, as the owner of the schema. */
   migrate(migration: MigrationInterface): Promise<void>;
   /** Stops the service, and drops its database unless the test created it. Throws when the log contains a secret. */
@@ -121,6 +126,7 @@ export async function startTestApp(
     createApiKey: async (key) => (await keys.create({ client: 'test-client', ...key })).secret,
     // A statement without a name is not prepared.
     sql: async (text, values = []) => (await owner.database()).write({ name: '', text }, values),
+    schemaDifferences: () => schemaDifferences(nest.get(DataSource)),
     migrate: async (migration) => {
       await (
         await owner.database()
@@ -134,6 +140,12 @@ export async function startTestApp(
       log.assertNoSecrets([config.bootstrapApiKey, config.metricsToken, settings.REDIS_URL, config.databaseUrl]);
     },
   };
+}
+
+/** See `TestApp.schemaDifferences`. */
+export async function schemaDifferences(dataSource: DataSource): Promise<string[]> {
+  const { upQueries } = await dataSource.driver.createSchemaBuilder().log();
+  return upQueries.map(({ query }) => query);
 }
 
 /** The application with a database that is dropped when the application ends, or when it fails to start. */

@@ -123,7 +123,7 @@ const ADDED = {
     namingStrategy: new SnakeCase(),
     subscribers: [Launches],
     logging: true,
-    logger: { logQuery: (text: string) => logged.push(text) } as unknown as Logger,
+    logger: { logQuery: (text: string) => logged.push(text), logSchemaBuild: () => undefined } as unknown as Logger,
   },
 } satisfies Additions;
 
@@ -179,6 +179,11 @@ describe('a project', () => {
     ]);
     const apiKey = await app.createApiKey({ scopes: ['pets:write'] });
     expect((await app.client.post('/v1/pets', { name: 'Rex', categoryId: 7 }, { apiKey })).status).toBe(201);
+  });
+
+  test('the test kit compares entities with migrations', async () => {
+    // The entity declares neither relation nor name of a key.
+    expect(await app.schemaDifferences()).toEqual(['ALTER TABLE "test_ship" DROP CONSTRAINT "test_ship_pet_id_fkey"']);
   });
 
   test('a key that is created without scopes has the scopes of the project', async () => {

@@ -8,6 +8,7 @@ import { MIGRATIONS, readConfig } from '../support/config.js';
 import { PET_STORE } from '../../src/app.description.js';
 import { PetEntity } from '../../src/pets/pet.entity.js';
 import { dataSourceOptions, openCurrentDatabase, openDatabase } from '../../libs/postgres/src/data-source.js';
+import { schemaDifferences } from '../kit/start-test-app.js';
 import { createEmptyTestDatabase, createTestDatabase, engine, type TestDatabase } from '../support/database.js';
 import { until } from '../support/until.js';
 
@@ -63,8 +64,7 @@ test('all migrations can be reverted, which leaves nothing, and applied again', 
 
 test('entities and migrations describe the same schema', async () => {
   expect(ENTITIES).toContain(PetEntity);
-  const { upQueries, downQueries } = await dataSource.driver.createSchemaBuilder().log();
-  expect([...upQueries, ...downQueries]).toEqual([]);
+  expect(await schemaDifferences(dataSource)).toEqual([]);
 });
 
 /** Reads and checks the schema as a start with these settings does. */
