@@ -1,12 +1,24 @@
 /**
  * Tests `examples/orders` as a separate project, made by the commands of docs/extending.md in a temporary folder: packs the
- * service, installs the package, and builds, lints, tests, starts and migrates the project, without access to the repository.
+ * service, installs the package, and builds, lints, tests, starts and migrates the project and its image, without access to the
+ * repository.
  * Needs the registry of npm or its cache.
  */
 import { spawn, spawnSync } from 'node:child_process';
-import { cpSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
+import {
+  cpSync,
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  writeFileSync,
+} from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { assemble, commandOf } from '../test/ship/support/dockerfile.ts';
 
 const ROOT = join(import.meta.dirname, '..');
 const START_TIMEOUT_MS = 60_000;
@@ -23,7 +35,11 @@ try {
   });
   step('pack');
   run(ROOT, 'npm', 'run', '--silent', 'package', '--', checkout);
-  await testProject(join(workshop, 'orders'));
+  const project = join(workshop, 'orders');
+  await testProject(project);
+  await testImage(project);
+  await testOwnFeature(project);
+  testScope(project);
 } finally {
   rmSync(workshop, { recursive: true, force: true });
 }
@@ -68,7 +84,7 @@ async function testProject(directory) {
   step('test');
   run(directory, 'npm', 'test', '--silent');
   step(start);
-  await expectStart(directory, start);
+  await expectStart(directory, start, '/orders');
   step('the commands');
   const orders = (...words) => run(directory, 'npm', 'run', '--silent', 'orders', '--', ...words);
   orders('migrate:status', { status: 1 });
@@ -82,6 +98,75 @@ async function testProject(directory) {
   run(directory, join(ROOT, 'node_modules/.bin/eslint'), '--config', join(ROOT, 'eslint.config.js'), 'src', 'test');
   run(directory, 'npm', 'run', '--silent', 'build');
   run(directory, process.execPath, '--test', 'dist/test/returned-parcels.test.js');
+  step('types of Express, as the samples of docs/extending.md need them');
+  const probe = `import type { Request } from 'express';\nexport const pathOf = ({ path }: Request): string => path;\n`;
+  writeFileSync(join(directory, 'src/probe.ts'), probe);
+  run(directory, 'npx', 'tsc', '--noEmit');
+  rmSync(join(directory, 'src/probe.ts'));
+}
+
+/** Executes the Dockerfile of the project in folders, and starts what it makes. */
+async function testImage(directory) {
+  step('the image');
+  const app = join(assemble(join(workshop, 'image'), directory), 'app');
+  for (const name of ['typescript', 'rolldown', '@nestjs/testing']) {
+    if (existsSync(join(app, 'node_modules', name))) throw new Error(`The image has ${name}.`);
+  }
+  const command = ['ENTRYPOINT', 'CMD'].flatMap((name) => commandOf(name, directory)).join(' ');
+  await expectStart(app, command, '/orders', '/returned-parcels');
+}
+
+/** The first step of "Make it yours" in docs/extending.md; another version of one of the platform's packages beside it. */
+async function testOwnFeature(directory) {
+  step('make it yours');
+  const [, sentence, name] = /1\. Delete (.*?),? and `(\w+)` in `src\/app\.module\.ts`\./.exec(
+    read(ROOT, 'docs/extending.md'),
+  );
+  const paths = [...sentence.matchAll(/`([^`]+)`/g)].map(([, path]) => path);
+  for (const path of [...paths, 'src/returned-parcels'])
+    rmSync(join(directory, path), { recursive: true, force: true });
+  for (const module of [name, 'ReturnedParcelsModule']) {
+    const without = new RegExp(`^import .*\\b${module}\\b.*\\n|, ${module}\\b`, 'gm');
+    change(directory, 'src/app.module.ts', (text) => text.replaceAll(without, ''));
+  }
+  run(directory, 'npm', 'run', '--silent', 'generate:feature', '--', 'kennels');
+  const modules = join(directory, 'node_modules');
+  mkdirSync(join(modules, 'petstore-service/node_modules'), { recursive: true });
+  renameSync(join(modules, 'dotenv'), join(modules, 'petstore-service/node_modules/dotenv'));
+  mkdirSync(join(modules, 'dotenv'));
+  writeFileSync(join(modules, 'dotenv/index.js'), `throw new Error('another version');\n`);
+  run(directory, 'npm', 'run', '--silent', 'build');
+  run(directory, 'npm', 'test', '--silent');
+  await expectStart(directory, 'npm start', '/kennels');
+}
+
+/** The same package under the name that a fork gives it. */
+function testScope(directory) {
+  step('a scope');
+  const modules = join(directory, 'node_modules');
+  mkdirSync(join(modules, '@acme'));
+  renameSync(join(modules, 'petstore-service'), join(modules, '@acme/petstore-service'));
+  const rename = (text) => text.replaceAll(/(['" ])petstore-service(?!-)/g, '$1@acme/petstore-service');
+  change(directory, 'node_modules/@acme/petstore-service/package.json', rename);
+  change(directory, 'package.json', (text) =>
+    rename(text).replace('bundle-service', 'node node_modules/@acme/petstore-service/scripts/bundle.js'),
+  );
+  for (const path of ['src', 'test'].flatMap((folder) =>
+    readdirSync(join(directory, folder), { recursive: true }).map((name) => join(folder, name)),
+  )) {
+    if (path.endsWith('.ts')) change(directory, path, rename);
+  }
+  run(directory, 'npm', 'run', '--silent', 'generate:feature', '--', 'gift-boxes');
+  run(directory, 'npm', 'run', '--silent', 'build');
+  run(directory, process.execPath, '--test', 'dist/test/gift-boxes.test.js');
+}
+
+function read(directory, path) {
+  return readFileSync(join(directory, path), 'utf8');
+}
+
+function change(directory, path, edit) {
+  writeFileSync(join(directory, path), edit(read(directory, path)));
 }
 
 function step(text) {
@@ -106,14 +191,16 @@ function expectRefused(cwd, path, reason = 'ERR_PACKAGE_PATH_NOT_EXPORTED') {
 }
 
 /** Starts the service, on an empty database, asks it whether it is ready, and stops it. */
-async function expectStart(cwd, command) {
-  const env = { PATH: process.env.PATH, PORT: '0', HOST: '127.0.0.1', DATA_DIR: join(workshop, 'data') };
+async function expectStart(cwd, command, ...expected) {
+  const data = mkdtempSync(join(workshop, 'data-'));
+  const env = { PATH: process.env.PATH, PORT: '0', HOST: '127.0.0.1', DATA_DIR: join(data, 'service') };
   const service = spawn('bash', ['-c', `exec ${command}`], { cwd, env, stdio: ['ignore', 'ignore', 'pipe'] });
   const ended = new Promise((resolve) => service.once('close', resolve));
   try {
     const origin = await addressOf(service);
     const { paths } = await (await fetch(`${origin}/openapi.json`)).json();
-    if (Object.keys(paths).join() !== '/orders') throw new Error(`The paths are ${Object.keys(paths).join()}.`);
+    const documented = Object.keys(paths).filter((path) => !path.includes('{'));
+    if (documented.join() !== expected.join()) throw new Error(`The paths are ${documented.join()}.`);
     const { status } = await fetch(`${origin}/health/ready`);
     if (status !== 200) throw new Error(`/health/ready returned ${status}.`);
     service.kill('SIGTERM');

@@ -9,8 +9,12 @@ const { ModuleDeclarator } = require('@nestjs/schematics');
 const { checkIdentifiers, featureOf, withNames } = require('./names.cjs');
 
 const FILES = join(__dirname, 'files');
-/** The platform's libraries: their sources in this repository, what is compiled in the package. */
-const LIBRARIES = ['../../libs', '../../dist/libs'].map((path) => join(__dirname, path)).find(existsSync);
+/** The name of the platform's package, to which a fork may have given a scope. */
+const { name: PLATFORM } = require('../../package.json');
+/** The platform's migrations: their sources in this repository, what is compiled in the package. */
+const LIBRARIES = ['../../libs', '../../dist/libs']
+  .map((path) => join(__dirname, path))
+  .find((path) => existsSync(join(path, 'access')));
 const TIME_OF_FILES = '1700000000000';
 const APP_MODULE = 'src/app.module.ts';
 const DOCUMENT = 'openapi.json';
@@ -21,7 +25,7 @@ const CONSTRAINTS = 'docs/extending.md#how-do-i-make-a-name-unique-or-refer-to-a
 /** What differs: the door of the platform, the folder of migrations, and the runner of tests. */
 const REPOSITORY = { platform: '#platform', migrations: 'migrations', leftOut: /^test\/[^/]+\.test\.ts$/, nextSteps };
 const PROJECT = {
-  platform: 'petstore-service/platform',
+  platform: `${PLATFORM}/platform`,
   migrations: 'src/migrations',
   leftOut: /^test\/api\//,
   nextSteps: nextStepsOfProject,
@@ -43,7 +47,7 @@ module.exports.feature = ({ name, path }) => {
     files.map(({ text }) => text),
   );
   return (tree) => {
-    const isProject = 'petstore-service' in (tree.readJson('package.json').dependencies ?? {});
+    const isProject = PLATFORM in (tree.readJson('package.json').dependencies ?? {});
     const { platform, migrations, leftOut, nextSteps } = isProject ? PROJECT : REPOSITORY;
     checkPlace(tree, feature, migrations);
     const time = nextTime(tree, migrations);
@@ -51,7 +55,10 @@ module.exports.feature = ({ name, path }) => {
     for (const { path, text } of files.filter(({ path }) => !leftOut.test(path))) {
       const target = spelt(path.replace(/^migrations/, migrations));
       if (tree.exists(target)) throw new Error(`${target} exists. Remove it, or take another name.`);
-      tree.create(target, spelt(text).replaceAll("'#platform'", `'${platform}'`));
+      const imported = text
+        .replaceAll("'#platform'", `'${platform}'`)
+        .replaceAll("'petstore-service/", `'${PLATFORM}/`);
+      tree.create(target, spelt(imported));
     }
     addToApplication(tree, feature);
     // Behind the list of the files, which is printed when all of them are written.
@@ -133,6 +140,6 @@ Next:
   npm test                      its tests, on the embedded engine
 The command migrate makes its table; the embedded engine does so when the service starts.
 Clients need keys with the scopes ${plural}:read and ${plural}:write, by the command keys create.
-A unique name, a foreign key, a PATCH: node_modules/petstore-service/${CONSTRAINTS}
+A unique name, a foreign key, a PATCH: node_modules/${PLATFORM}/${CONSTRAINTS}
 `;
 }

@@ -75,6 +75,13 @@ test('npm run package makes peer dependencies of the frameworks, which this repo
   expect(spawnSync('sh', ['-c', named], { encoding: 'utf8' }).stdout).toBe('0\n');
   const client = `tar -tzf ${directory}/*.tgz package/dist/client.tgz`;
   expect(spawnSync('sh', ['-c', client], { encoding: 'utf8' }).stdout).toBe('package/dist/client.tgz\n');
+  const list = `tar -tzf ${directory}/*.tgz`;
+  const files = spawnSync('sh', ['-c', list], { encoding: 'utf8' }).stdout.split('\n');
+  const links = [...read('docs/extending.md').matchAll(/\]\(((?!https?:)[^)#]+)/g)].map(([, path = '']) =>
+    join('package/docs', path),
+  );
+  expect(links.length).toBeGreaterThan(10);
+  expect(links.filter((path) => !files.includes(path))).toEqual([]);
   await rm(directory, { recursive: true });
 });
 

@@ -36,6 +36,10 @@ test('403: a key without the scope', async () => {
   assert.equal((await app.client.post('/v1/orders', { productId, quantity: 1 }, { apiKey })).status, 403);
 });
 
+test('entities and migrations describe the same tables', async () => {
+  assert.deepEqual(await app.schemaDifferences(), []);
+});
+
 test('the document has the title and the operations of this project', async () => {
   const { json } = await app.client.get('/openapi.json');
   const { info, paths } = json as { info: { title: string }; paths: object };

@@ -1,5 +1,5 @@
 import { spawnSync } from 'node:child_process';
-import { cpSync, mkdirSync, readFileSync, rmSync, statSync } from 'node:fs';
+import { cpSync, mkdirSync, readdirSync, readFileSync, rmSync, statSync } from 'node:fs';
 import { basename, join } from 'node:path';
 
 const ROOT = join(import.meta.dirname, '../../..');
@@ -12,9 +12,9 @@ interface Instruction {
 /** Instructions that change no file. */
 const NO_FILES = /^(ARG|LABEL|ENV|USER|EXPOSE|STOPSIGNAL|HEALTHCHECK|ENTRYPOINT|CMD)$/;
 
-/** The instructions of the Dockerfile, one line each, without comments. */
-export function dockerfile(): Instruction[] {
-  const text = readFileSync(join(ROOT, 'Dockerfile'), 'utf8').replace(/^#.*\n/gm, '');
+/** The instructions of a project's Dockerfile, one line each, without comments. */
+export function dockerfile(root = ROOT): Instruction[] {
+  const text = readFileSync(join(root, 'Dockerfile'), 'utf8').replace(/^#.*\n/gm, '');
   return text
     .replace(/\\\n\s*/g, '')
     .split('\n')
@@ -23,8 +23,8 @@ export function dockerfile(): Instruction[] {
 }
 
 /** The JSON array of an instruction, such as the command of ENTRYPOINT or HEALTHCHECK. */
-export function commandOf(name: string): string[] {
-  const text = dockerfile().findLast((instruction) => instruction.name === name)?.text ?? '';
+export function commandOf(name: string, root = ROOT): string[] {
+  const text = dockerfile(root).findLast((instruction) => instruction.name === name)?.text ?? '';
   return JSON.parse(text.slice(text.indexOf('['))) as string[];
 }
 
@@ -37,9 +37,14 @@ export function environmentOf(): Record<string, string> {
 }
 
 /** The paths that .dockerignore admits to the build. It excludes all other paths, and unit tests. */
-export function admittedPaths(): string[] {
-  const lines = readFileSync(join(ROOT, '.dockerignore'), 'utf8').split('\n');
-  return lines.filter((line) => line.startsWith('!')).map((line) => line.slice(1));
+export function admittedPaths(root = ROOT): string[] {
+  const lines = readFileSync(join(root, '.dockerignore'), 'utf8').split('\n');
+  return lines.filter((line) => line.startsWith('!')).flatMap((line) => filesNamed(line.slice(1), root));
+}
+
+/** The files that a pattern such as `*.tgz` names in a folder; other names are taken as they are. */
+function filesNamed(name: string, folder: string): string[] {
+  return name.startsWith('*') ? readdirSync(folder).filter((file) => file.endsWith(name.slice(1))) : [name];
 }
 
 /**
@@ -49,17 +54,17 @@ export function admittedPaths(): string[] {
  * @returns the folder of the last stage
  * @throws when an instruction of the Dockerfile cannot be executed in a folder, or fails
  */
-export function assemble(target: string): string {
+export function assemble(target: string, root = ROOT): string {
   const context = join(target, 'context');
-  for (const path of admittedPaths()) {
-    cpSync(join(ROOT, path), join(context, path), {
+  for (const path of admittedPaths(root)) {
+    cpSync(join(root, path), join(context, path), {
       recursive: true,
       filter: (source) => !source.endsWith('.spec.ts'),
     });
   }
   let stage = '';
   let directory = '/';
-  for (const { name, text } of dockerfile()) {
+  for (const { name, text } of dockerfile(root)) {
     switch (name) {
       case 'FROM':
         stage = join(target, / AS (\w+)$/.exec(text)?.[1] ?? 'image');
@@ -91,7 +96,7 @@ function copy(text: string, context: string, target: string, directory: string, 
   const paths = words.filter((word) => !word.startsWith('--'));
   const last = paths.pop() as string;
   const destination = last.startsWith('/') ? join(stage, last) : join(directory, last);
-  for (const path of paths) {
+  for (const path of paths.flatMap((name) => filesNamed(name, context))) {
     const source = from === undefined ? join(context, path) : join(target, from, path);
     const into =
       last.endsWith('/') && !statSync(source).isDirectory() ? join(destination, basename(path)) : destination;

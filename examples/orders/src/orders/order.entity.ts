@@ -1,4 +1,5 @@
-import { Check, Column, Entity, Index, PrimaryGeneratedColumn } from 'typeorm';
+import { Check, Column, Entity, Index, JoinColumn, ManyToOne, PrimaryGeneratedColumn } from 'typeorm';
+import { ProductEntity } from './product.entity.js';
 
 /** An order of a product. */
 @Entity('store_order')
@@ -14,6 +15,10 @@ export class OrderEntity {
 
   @Column({ name: 'product_id', type: 'bigint' })
   productId: string;
+
+  @ManyToOne(() => ProductEntity)
+  @JoinColumn({ name: 'product_id', foreignKeyConstraintName: 'fk_store_order_product' })
+  product?: ProductEntity;
 
   @Column({ type: 'integer' })
   quantity: number;

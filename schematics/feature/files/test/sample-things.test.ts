@@ -53,6 +53,10 @@ test('204, then 404: one is deleted', async () => {
   assert.deepEqual([status, json.code], [404, 'sample_thing_not_found']);
 });
 
+test('entities and migrations describe the same tables', async () => {
+  assert.deepEqual(await app.schemaDifferences(), []);
+});
+
 test('403: a key without the scope', async () => {
   const reader = await app.createApiKey({ scopes: ['sample-things:read'] });
   assert.equal((await app.client.post(PATH, { name: 'Refused' }, { apiKey: reader })).status, 403);
