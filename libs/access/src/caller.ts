@@ -36,6 +36,7 @@ export function isClientName(name: unknown): name is string {
  * The name of a client from somebody else's token or certificate, for `Caller.client`: a text of 1 to 255 printable characters, without
  * white space at its ends.
  *
+ * @example return { client: clientNameOf(payload.azp), scopes };
  * @throws UnauthorizedException for anything else
  */
 export function clientNameOf(claim: unknown): string {
