@@ -21,7 +21,7 @@ import { join } from 'node:path';
 import { assemble, commandOf } from '../test/ship/support/dockerfile.ts';
 
 const ROOT = join(import.meta.dirname, '..');
-const START_TIMEOUT_MS = 60_000;
+const START_TIMEOUT_MS = 180_000;
 
 const [pack, begin] = commandsOf('### How do I begin?');
 if (pack[0] !== 'npm ci && npm run package') throw new Error(`docs/extending.md begins with: ${pack[0]}`);
