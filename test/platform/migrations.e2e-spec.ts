@@ -2,6 +2,7 @@ import { readdirSync } from 'node:fs';
 import { join } from 'node:path';
 import pg from 'pg';
 import type { DataSource } from 'typeorm';
+import { ApiKeysService } from '#access';
 import { StartupError } from '#runtime';
 import { migrate, type Migration, migrationStatus, revertLastMigration, schemaFault } from '#postgres';
 import { MIGRATIONS, readConfig } from '../support/config.js';
@@ -9,7 +10,14 @@ import { PET_STORE } from '../../src/app.description.js';
 import { PetEntity } from '../../src/pets/pet.entity.js';
 import { dataSourceOptions, openCurrentDatabase, openDatabase } from '../../libs/postgres/src/data-source.js';
 import { schemaDifferences } from '../kit/start-test-app.js';
-import { createEmptyTestDatabase, createTestDatabase, engine, type TestDatabase } from '../support/database.js';
+import { createTestApp } from '../support/app.js';
+import {
+  administerTestDatabase,
+  createEmptyTestDatabase,
+  createTestDatabase,
+  engine,
+  type TestDatabase,
+} from '../support/database.js';
 import { until } from '../support/until.js';
 
 let database: TestDatabase;
@@ -270,7 +278,81 @@ test('statements of a migration wait 2 s for a lock, run without a limit, and la
   expect(await dataSource.query('SHOW lock_timeout')).toEqual([{ lock_timeout: '0' }]);
 });
 
+const CLIENT_NAMES = 'CompareClientNamesAsBytes1795824060000';
+const MIGRATION_NAMES = 'CompareMigrationsAsBytes1795824000000';
+
+/** Reverts the migrations that make names compare as bytes, so that the schema is that of 1.0.0. */
+async function revertBytes(): Promise<void> {
+  for (const name of [CLIENT_NAMES, MIGRATION_NAMES]) expect(await revertLastMigration(dataSource)).toBe(name);
+}
+
+test('names of clients and migrations compare as bytes, and typeorm_metadata has a primary key, also where an operator has added one', async () => {
+  await revertBytes();
+  await dataSource.query('ALTER TABLE typeorm_metadata ADD own int PRIMARY KEY');
+  expect(await migrate(dataSource)).toEqual([MIGRATION_NAMES, CLIENT_NAMES]);
+  await revertBytes();
+  await dataSource.query('ALTER TABLE typeorm_metadata DROP own');
+  await migrate(dataSource);
+  expect(
+    await dataSource.query(`
+      SELECT attrelid::regclass::text AS name FROM pg_attribute
+      WHERE attcollation = (SELECT oid FROM pg_collation WHERE collname = 'C' AND collnamespace = 'pg_catalog'::regnamespace)
+        AND attname = 'name' AND attrelid IN ('client'::regclass, 'schema_migration'::regclass) ORDER BY 1`),
+  ).toEqual([{ name: 'client' }, { name: 'schema_migration' }]);
+  expect(
+    await dataSource.query(`SELECT conname FROM pg_constraint WHERE conname = 'pk_typeorm_metadata'`),
+  ).toHaveLength(1);
+});
+
+test('clients that a changed collation has let in with one name are named, and renamed by the advice', async () => {
+  await revertBytes();
+  await dataSource.query('ALTER TABLE client DROP CONSTRAINT uq_client_name');
+  await dataSource.query(`INSERT INTO client (name) VALUES ('twin'), ('other'), ('twin')`);
+  const fault = await migrate(dataSource).catch((error: Error) => error.message);
+  expect(fault).toMatch(
+    /^Migration CompareClientNamesAsBytes\d+ failed and was undone: the clients with the ids 1, 3 have the same name\. /,
+  );
+  const [advice = ''] = /UPDATE client .+ WHERE id = /.exec(String(fault)) ?? [];
+  await dataSource.query(`${advice}3`);
+  expect(await migrate(dataSource)).toEqual([CLIENT_NAMES]);
+});
+
 if (engine === 'postgresql') {
+  test('a publication of all tables refuses no deletion in tables of the platform', async () => {
+    await administerTestDatabase(database, 'CREATE PUBLICATION test_all FOR ALL TABLES');
+    await dataSource.query('UPDATE typeorm_metadata SET value = NULL');
+    await dataSource.query('DELETE FROM typeorm_metadata');
+  });
+
+  test('names begin to compare as bytes while requests with the client and new keys are served', async () => {
+    const app = await createTestApp({ database });
+    const keys = app.nest.get(ApiKeysService);
+    const { secret } = await keys.create({ client: 'app' });
+    const failures: unknown[] = [];
+    let rounds = 0;
+    let isOver = false;
+    const requests = (async () => {
+      for (; !isOver; rounds++) {
+        // A refresh of the key each time.
+        app.clock.travelTo(Date.now() + rounds * 1_000);
+        const { status } = await app.client.post('/v1/pets', { name: 'Rex', categoryId: 7 }, { apiKey: secret });
+        if (status !== 201) failures.push(status);
+        await keys.create({ client: 'app' }).catch((error: unknown) => failures.push(error));
+        if ((await keys.list({ client: 'app' })).length !== rounds + 2) failures.push('list');
+      }
+    })();
+    for (let round = 0; round < 3; round++) {
+      const before = rounds;
+      await until(() => rounds > before + 2);
+      await revertBytes();
+      await migrate(dataSource);
+    }
+    isOver = true;
+    await requests;
+    expect([failures, await app.sql(`SELECT count(*)::int FROM client WHERE name = 'app'`)]).toEqual([[], [[1]]]);
+    await app.close();
+  });
+
   /** Opens another session of the owner, as a backup or an analyst does. */
   async function connect(): Promise<pg.Client> {
     const client = new pg.Client({ connectionString: database.ownerSettings.DATABASE_URL });

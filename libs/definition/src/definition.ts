@@ -143,8 +143,9 @@ export function checkDefinition({ product: { name, apiKeyPrefix }, parts }: Serv
 /** The migrations of a service: those that it lists, and those of the platform. */
 export async function migrationsOf({ migrations }: ServiceDefinition): Promise<MigrationSource[]> {
   const { API_KEY_MIGRATIONS } = await import('#access');
+  const { HISTORY_MIGRATIONS } = await import('#postgres');
   const { IDEMPOTENCY_MIGRATIONS } = await import('#resources');
-  return [API_KEY_MIGRATIONS, IDEMPOTENCY_MIGRATIONS, ...migrations];
+  return [HISTORY_MIGRATIONS, API_KEY_MIGRATIONS, IDEMPOTENCY_MIGRATIONS, ...migrations];
 }
 
 type SettingsIn<P> = P extends { readonly settings: () => Promise<infer S extends Settings> } ? S : never;
