@@ -10,6 +10,7 @@ export {
 export { Batches, type BatchLimits } from './src/batches.js';
 export { DatabaseModule, MIGRATIONS, openDatabase } from './src/data-source.js';
 export { Database, type Transaction } from './src/database.js';
+export { type Findings, findingsOf } from './src/schema/findings.js';
 export { HISTORY_MIGRATIONS } from './src/migrations.js';
 export { migrate, revertLastMigration } from './src/schema/migrate.js';
 export { foreignSchema, type Migration, type MigrationStatus } from './src/schema/migration-history.js';

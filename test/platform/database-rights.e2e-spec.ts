@@ -6,7 +6,13 @@ import { MIGRATIONS, readConfig } from '../support/config.js';
 import { ExpiredKeys } from '../../libs/resources/src/idempotency/idempotency-key.repository.js';
 import { seedPets } from '../../src/pets/pets.seed.js';
 import { createTestApp, type TestApp } from '../support/app.js';
-import { createEmptyTestDatabase, grantServiceRights } from '../support/database.js';
+import {
+  createEmptyTestDatabase,
+  createTestDatabase,
+  grantServiceRights,
+  type TestDatabase,
+} from '../support/database.js';
+import { administer } from '../support/postgresql-database.js';
 
 /*
  * All tests on PostgreSQL run the service as a role that owns nothing, with the rights that docs/operating.md grants.
@@ -96,4 +102,153 @@ test('with another search_path migrate makes the tables in its first schema, whe
   await shop.close();
   await dataSource.destroy();
   await created.drop();
+});
+
+describe('a database in a state that would hide rows or fail requests', () => {
+  let database: TestDatabase;
+  beforeEach(async () => {
+    database = await createTestDatabase();
+  });
+  afterEach(() => database.drop());
+
+  const asOwner = (text: string): Promise<void> => administer(database.ownerSettings.DATABASE_URL ?? '', text);
+  const warningsOf = ({ log }: TestApp): string[] => log.lines.flatMap(({ level, msg }) => (level === 40 ? msg : []));
+  const ready = async ({ client }: TestApp): Promise<unknown> => {
+    const { status, json } = await client.get('/health/ready', { apiKey: null });
+    return [status, json];
+  };
+
+  /** The SQL that a text advises. */
+  const adviceOf = (text: unknown): string => / run(?: as the owner)?: (.+)\.$/.exec(String(text))?.[1] ?? '';
+
+  /** Starts a service that must refuse, does what it advises, and starts it again. */
+  async function startByAdvice(refusal: RegExp): Promise<TestApp> {
+    const fault = await createTestApp({ database }).then(
+      () => undefined,
+      (error: Error) => error.message,
+    );
+    expect(fault).toMatch(refusal);
+    await asOwner(adviceOf(fault));
+    const mended = await createTestApp({ database });
+    expect(warningsOf(mended)).toEqual([]);
+    return mended;
+  }
+
+  test.each(['schema_migration', 'client', 'api_key', 'key_usage', 'idempotency_key'])(
+    'row level security on %s of the platform stops the start, and makes readiness 503, also with a policy that lets all pass',
+    async (table) => {
+      const running = await createTestApp({ database });
+      await asOwner(`ALTER TABLE ${table} ENABLE ROW LEVEL SECURITY; CREATE POLICY test ON ${table} USING (true)`);
+      const remedy = `As their owner, run: ALTER TABLE ${table} DISABLE ROW LEVEL SECURITY.`;
+      const message = `Row level security may hide rows from the service in ${table}. ${remedy}`;
+      expect(await ready(running)).toEqual([503, { code: 'unavailable', status: 503, message }]);
+      await running.close();
+      await (await startByAdvice(/^Row level security may hide rows/)).close();
+    },
+  );
+
+  test('row level security on a table of a module is one warning, at the start or when readiness finds it', async () => {
+    const running = await createTestApp({ database });
+    let now = performance.now();
+    const clock = import.meta.jest.spyOn(performance, 'now').mockImplementation(() => (now += 1_000));
+    expect(await ready(running)).toEqual([200, { status: 'ok' }]);
+    await asOwner('ALTER TABLE pet ENABLE ROW LEVEL SECURITY');
+    for (let round = 0; round < 2; round++) expect(await ready(running)).toEqual([200, { status: 'ok', warnings: 1 }]);
+    clock.mockRestore();
+    const warning = [
+      expect.stringMatching(/^Row level security may hide rows from the service in pet\. If that is not/),
+    ];
+    expect(warningsOf(running)).toEqual(warning);
+    const started = await createTestApp({ database });
+    expect([warningsOf(started), await ready(started)]).toEqual([warning, [200, { status: 'ok', warnings: 1 }]]);
+    await Promise.all([running.close(), started.close()]);
+  });
+
+  test('migrate warns of row level security that the database has switched on', async () => {
+    await asOwner('ALTER TABLE pet ENABLE ROW LEVEL SECURITY; ALTER TABLE client ENABLE ROW LEVEL SECURITY');
+    const dataSource = await openDatabase(readConfig(database.ownerSettings), MIGRATIONS);
+    const lines: string[] = [];
+    expect(await migrate(dataSource, (line) => lines.push(line))).toEqual([]);
+    await dataSource.destroy();
+    expect(lines).toEqual([expect.stringMatching(/^Row level security is on for (pet, client|client, pet)\. /)]);
+  });
+
+  test.each([
+    [
+      'REVOKE INSERT, DELETE ON idempotency_key',
+      /^The role of the service lacks rights\. As the owner, run: GRANT INSERT, DELETE ON idempotency_key TO /,
+    ],
+    [
+      'REVOKE SELECT ON schema_migration',
+      /^The role of the service lacks rights\. As the owner, run: GRANT SELECT ON schema_migration TO /,
+    ],
+  ])('after %s the start fails with the GRANT that mends it', async (revoke, refusal) => {
+    const { username } = new URL(database.settings.DATABASE_URL ?? '');
+    await asOwner(`${revoke} FROM ${username}`);
+    await (await startByAdvice(refusal)).close();
+  });
+
+  test('missing rights on table and sequence of a module are one warning with the GRANTs that mend them', async () => {
+    const { username } = new URL(database.settings.DATABASE_URL ?? '');
+    await asOwner(
+      `REVOKE INSERT, UPDATE ON pet FROM ${username}; REVOKE USAGE ON SEQUENCE pet_id_seq FROM ${username}`,
+    );
+    const started = await createTestApp({ database });
+    const [warning, ...others] = warningsOf(started);
+    const grants = `GRANT INSERT, UPDATE ON pet TO ${username}; GRANT USAGE ON SEQUENCE pet_id_seq TO ${username}`;
+    expect([adviceOf(warning), others, await ready(started)]).toEqual([
+      grants,
+      [],
+      [200, { status: 'ok', warnings: 1 }],
+    ]);
+    await started.close();
+    await asOwner(grants);
+    const mended = await createTestApp({ database });
+    const options = { headers: { 'idempotency-key': 'a-key' } };
+    expect((await mended.client.post('/v1/pets', { name: 'Rex', categoryId: 7 }, options)).status).toBe(201);
+    expect([warningsOf(mended), await ready(mended)]).toEqual([[], [200, { status: 'ok' }]]);
+    await mended.close();
+  });
+
+  test('an id that has lost its identity stops the start, unless a default gives ids; first comes a missing migration', async () => {
+    await asOwner(
+      `INSERT INTO pet (name, category_id) VALUES ('Rex', 7), ('Rex', 7); ALTER TABLE pet ALTER id DROP IDENTITY`,
+    );
+    const mended = await startByAdvice(/^Column id of pet generates no ids, because /);
+    expect((await mended.client.post('/v1/pets', { name: 'Rex', categoryId: 7 })).json).toMatchObject({ id: 3 });
+    await mended.close();
+    await asOwner(`ALTER TABLE pet ALTER id DROP IDENTITY; CREATE SEQUENCE test_ids START 10;
+      ALTER TABLE pet ALTER id SET DEFAULT nextval('test_ids')`);
+    await (await createTestApp({ database })).close();
+    await asOwner(
+      `ALTER TABLE pet ALTER id DROP DEFAULT; DELETE FROM schema_migration WHERE name LIKE 'CompareClient%'`,
+    );
+    await expect(createTestApp({ database })).rejects.toThrow('it lacks CompareClientNamesAsBytes1795824060000');
+  });
+
+  test('a sequence behind the largest id is a warning with the setval that mends it, and never takes a restart back', async () => {
+    await asOwner(
+      `INSERT INTO pet (id, name, category_id) OVERRIDING SYSTEM VALUE VALUES (-5, 'Rex', 7), (4711, 'Rex', 7)`,
+    );
+    const started = await createTestApp({ database });
+    const [warning, ...others] = warningsOf(started);
+    expect(warning).toMatch(/^Sequence pet_id_seq is behind the ids of pet, /);
+    expect([others, await ready(started)]).toEqual([[], [200, { status: 'ok', warnings: 1 }]]);
+    await started.close();
+    await asOwner(`ALTER TABLE pet ALTER id RESTART WITH 5000; ${adviceOf(warning)}`);
+    expect(await nextIds()).toEqual([5000]);
+    await asOwner(`ALTER TABLE pet ALTER id RESTART WITH 2; ${adviceOf(warning)}`);
+    expect(await nextIds()).toEqual([5001]);
+  });
+
+  /** The id of a new pet, of a service that warns of nothing once a pet was made. */
+  async function nextIds(): Promise<unknown[]> {
+    const first = await createTestApp({ database });
+    const { json } = await first.client.post('/v1/pets', { name: 'Rex', categoryId: 7 });
+    await first.close();
+    const second = await createTestApp({ database });
+    expect(warningsOf(second)).toEqual([]);
+    await second.close();
+    return [(json as { id: number }).id];
+  }
 });

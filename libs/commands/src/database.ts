@@ -1,7 +1,7 @@
 import type { Command } from 'commander';
 import type { DataSource } from 'typeorm';
 import { StartupError } from '#runtime';
-import type { MigrationStatus } from '#postgres';
+import type { Findings, MigrationStatus } from '#postgres';
 import { type CommandContext, migrationsOf, readConfig } from '#definition';
 import { resultText, sentence, showProgress, table } from './terminal.js';
 
@@ -15,7 +15,8 @@ export function addDatabaseCommands(program: Command, context: CommandContext): 
     .action(async ({ dryRun }: { dryRun?: boolean }) => {
       const { foreignSchema, migrate } = await import('#postgres');
       if (dryRun) {
-        report(context, foreignSchema(await printStatus(context, ({ appliedAt }) => appliedAt === undefined)));
+        const { status } = await printStatus(context, ({ appliedAt }) => appliedAt === undefined);
+        report(context, foreignSchema(status));
         return;
       }
       const applied = await context.withDatabase('any', (dataSource) => migrate(dataSource, tell));
@@ -26,8 +27,9 @@ export function addDatabaseCommands(program: Command, context: CommandContext): 
     .description('show which migrations are applied; exit code 1 unless this version can run on the schema')
     .option('--json', 'print JSON')
     .action(async ({ json }: { json?: boolean }) => {
-      const { schemaFault } = await import('#postgres');
-      report(context, schemaFault(await printStatus(context, () => true, json), context.application.product));
+      const { fault, warnings } = await printStatus(context, () => true, json);
+      for (const warning of warnings) tell(`${context.application.product.name}: ${warning}`);
+      report(context, fault);
     });
   program
     .command('migrate:revert')
@@ -82,21 +84,24 @@ function report(context: CommandContext, fault: StartupError | undefined): void 
   context.exitCode = 1;
 }
 
-/** Prints some of the migrations, and returns all. */
+/** Prints some of the migrations, and returns all, and what the operator should look at. */
 async function printStatus(
   context: CommandContext,
   isShown: (migration: MigrationStatus) => boolean,
   json?: boolean,
-): Promise<MigrationStatus[]> {
-  const { foreignSchema, migrationStatus } = await import('#postgres');
-  const status = await context.withDatabase('any', migrationStatus);
+): Promise<Findings & { readonly status: readonly MigrationStatus[] }> {
+  const { findingsOf, foreignSchema, migrationStatus } = await import('#postgres');
+  const { status, ...findings } = await context.withDatabase('any', async (dataSource) => ({
+    status: await migrationStatus(dataSource),
+    ...(await findingsOf(dataSource, context.application.product)),
+  }));
   const rows = status
     .filter(isShown)
     .map((migration) => [stateText(migration), migration.appliedAt?.toISOString() ?? '-', migration.name]);
   const none = foreignSchema(status) ? 'No migration of this version is pending.' : 'The schema is current.';
   const text = rows.length === 0 ? none : table(['STATE', 'APPLIED', 'MIGRATION'], rows);
   context.print(resultText(json, status, text));
-  return status;
+  return { status, ...findings };
 }
 
 function stateText({ appliedAt, isKnown, backwardCompatible }: MigrationStatus): string {

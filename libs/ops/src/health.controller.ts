@@ -29,14 +29,17 @@ export class HealthController {
    * respond instead of the service.
    *
    * @throws ApiError UNAVAILABLE while the server drains; while the embedded database is opened again after a crash; while a check
-   *   of a module fails; when the schema is outdated, or newer and not backward compatible
+   *   of a module fails; when the schema is outdated, or newer and not backward compatible; when row level security hides rows of the
+   *   platform. `warnings` counts findings about the database, whose texts the log has
    */
   @Get('ready')
   @Header('Cache-Control', 'no-store')
-  async checkReadiness(): Promise<{ status: 'ok'; database?: 'unreachable' }> {
+  async checkReadiness(): Promise<{ status: 'ok'; database?: 'unreachable'; warnings?: number }> {
     if (this.adapterHost.httpAdapter.isDraining) throw serviceUnavailable('draining', 'The server is shutting down.');
     const readiness = await this.checks.verify();
     if (typeof readiness === 'object') throw serviceUnavailable('schema', readiness.message);
-    return readiness === 'unreachable' ? { status: 'ok', database: 'unreachable' } : { status: 'ok' };
+    if (readiness === 'unreachable') return { status: 'ok', database: 'unreachable' };
+    const { size } = this.checks.database.warnings;
+    return size > 0 ? { status: 'ok', warnings: size } : { status: 'ok' };
   }
 }

@@ -14,7 +14,7 @@ export class Readiness {
   private expiresAt = -Infinity;
 
   /** @internal */
-  constructor(private readonly database: Database) {}
+  constructor(readonly database: Database) {}
 
   /**
    * Adds a check, which runs at most once a second. While it throws, or has not ended after 1 s, `/health/ready`

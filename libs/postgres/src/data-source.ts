@@ -16,8 +16,8 @@ import {
 } from './connection-settings.js';
 import type { ServicePoolOptions } from './connections/service-pool.js';
 import { Database } from './database.js';
+import { findingsOf } from './schema/findings.js';
 import { migrate } from './schema/migrate.js';
-import { migrationStatus, schemaFault } from './schema/migration-history.js';
 import { type PostgresOptions, ServiceDataSource } from './service-data-source.js';
 
 /** Options of the data source. They carry `config` to `openDataSource`. */
@@ -46,7 +46,7 @@ export async function dataSourceOptions(
 }
 
 /** Opens also the embedded engine if DATABASE_URL is not set; `destroy` closes both. */
-async function openDataSource(options: DatabaseOptions): Promise<DataSource> {
+async function openDataSource(options: DatabaseOptions): Promise<ServiceDataSource> {
   const { config } = options;
   const { databaseUrl } = config;
   await checkConnection(config);
@@ -55,7 +55,7 @@ async function openDataSource(options: DatabaseOptions): Promise<DataSource> {
   return new ServiceDataSource({ ...options, extra }, undefined).initialize();
 }
 
-async function openEmbedded(options: DatabaseOptions): Promise<DataSource> {
+async function openEmbedded(options: DatabaseOptions): Promise<ServiceDataSource> {
   const { acquireTimeoutMs, dataDir } = options.config;
   const engine = await openEngine(dataDir);
   const extra: ServicePoolOptions = {
@@ -91,15 +91,17 @@ export async function openDatabase(
  * Opens the database for the application, with a schema that this version can run on. MIGRATE_ON_START decides whether
  * pending migrations are applied or refused. `destroy` closes the database.
  *
- * @throws StartupError when the database cannot be opened, or its schema is outdated, or newer and not compatible
+ * @throws StartupError when the database cannot be opened, its schema is outdated, or newer and not compatible, or for a fault that
+ *   `findingsOf` finds
  */
 export async function openCurrentDatabase(options: DatabaseOptions): Promise<DataSource> {
   const dataSource = await openDataSource(options);
   try {
     const { migrateOnStart: isWanted, databaseUrl, product } = options.config;
     if (isWanted ?? databaseUrl === undefined) await migrateOnStart(dataSource, options);
-    const fault = schemaFault(await migrationStatus(dataSource), product);
+    const { fault, warnings } = await findingsOf(dataSource, product);
     if (fault !== undefined) throw fault;
+    for (const warning of warnings) dataSource.warnings.add(warning);
     return dataSource;
   } catch (error) {
     await dataSource.destroy();

@@ -14,6 +14,7 @@ import { executePreparedQuery } from './prepared-query.internals.js';
 import { transactionStatusOf } from './pg-connection.internals.js';
 import { type Execute, executeQuery, type Statement } from './statements.js';
 import type { ServiceDataSource } from './service-data-source.js';
+import { hiddenRows } from './schema/findings.js';
 import { migrationStatus, schemaFault } from './schema/migration-history.js';
 
 /** Longest time in ms of a query for readiness. */
@@ -72,6 +73,7 @@ export class Database implements OnModuleInit {
   }
 
   onModuleInit(): void {
+    for (const warning of this.warnings) this.log.warn(warning);
     const connectionString = directly(this.config).databaseUrl;
     // The embedded engine runs in this process, so it is never silent.
     if (connectionString === undefined) return;
@@ -214,13 +216,24 @@ export class Database implements OnModuleInit {
     return (this.dataSource as ServiceDataSource).engine?.isOpen === false;
   }
 
+  /** @internal Warnings of the start, and of the readiness checks since. The log has their texts. */
+  get warnings(): Set<string> {
+    return (this.dataSource as ServiceDataSource).warnings;
+  }
+
   /** @internal 'ready', or why the database cannot serve the requests of this version. Resolves within READINESS_MS. */
   readiness(): Promise<'ready' | 'unreachable' | Error> {
-    const answer = migrationStatus(this.dataSource).then(
-      (status) => schemaFault(status, this.config.product) ?? 'ready',
-      (error: unknown) => (error instanceof StartupError ? error : ('unreachable' as const)),
+    const answer = this.check().catch((error: unknown) =>
+      error instanceof StartupError ? error : ('unreachable' as const),
     );
     return Promise.race([answer, sleep(READINESS_MS, 'unreachable' as const, { ref: false })]);
+  }
+
+  private async check(): Promise<'ready' | StartupError> {
+    const { fault, warnings } = await hiddenRows(this.dataSource);
+    for (const warning of warnings) if (!this.warnings.has(warning)) this.log.warn(warning);
+    for (const warning of warnings) this.warnings.add(warning);
+    return fault ?? schemaFault(await migrationStatus(this.dataSource), this.config.product) ?? 'ready';
   }
 }
 

@@ -14,6 +14,8 @@ export type PostgresOptions = Extract<DataSourceOptions, { type: 'postgres' }>;
 /** A data source whose connection failures surface as ApiError. It owns the embedded engine: `destroy` closes both. */
 export class ServiceDataSource extends DataSource {
   declare readonly driver: PostgresDriver;
+  /** What the operator should look at, as the start and readiness have found. */
+  readonly warnings = new Set<string>();
   private readonly opened: { pool?: ServicePool };
   /**
    * Tells calls of modules inside a transaction from others; undefined for a server in production: on Node 20 and 22 AsyncLocalStorage

@@ -47,6 +47,11 @@ const INVALID_INDEXES = `${EXACT}
   FROM pg_index JOIN pg_class c ON c.oid = indexrelid JOIN pg_namespace n ON n.oid = relnamespace
   WHERE NOT indisvalid AND relkind = 'i' AND nspname !~ '^(pg_|information_schema$)' ORDER BY 1`;
 
+/** Tables on which managed databases switch row level security on as soon as they are made. */
+const SECURED = `${EXACT}
+  SELECT string_agg(oid::regclass::text, ', ' ORDER BY oid) AS names FROM pg_class
+  WHERE relrowsecurity AND relnamespace = to_regnamespace(current_schema())`;
+
 /** Takes a line for the operator while the schema changes. */
 type Report = (line: string) => void;
 
@@ -83,6 +88,14 @@ export async function migrate(dataSource: DataSource, report: Report = () => und
         await queryRunner.query(RECORD, [name.slice(-13), name, migration.backwardCompatible]);
       });
       report(`${index + 1}/${pending.length} ${name}`);
+    }
+    // The owner sees all rows, so only the service would notice.
+    const [{ names }] = (await queryRunner.query(SECURED)) as [{ names: string | null }];
+    if (names !== null) {
+      report(
+        `Row level security is on for ${names}. The role of the service must see every row of the platform's tables: ` +
+          'ALTER TABLE … DISABLE ROW LEVEL SECURITY.',
+      );
     }
     return pending;
   });
