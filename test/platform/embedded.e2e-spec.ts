@@ -1,8 +1,9 @@
 import { chmod, mkdir, readdir, rename, rm, stat, symlink, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { Controller, Module, Post } from '@nestjs/common';
+import pg from 'pg';
 import { DataSource } from 'typeorm';
-import { MAX_ENGINE_FILES } from '#embedded-postgres';
+import { MAX_ENGINE_FILES, openEngine } from '#embedded-postgres';
 import { StartupError } from '#runtime';
 import { Public } from '#operations';
 import { Database } from '#postgres';
@@ -208,6 +209,86 @@ describe('on a file system', () => {
     expect(service.stderr).toMatch(
       /^petstore: The embedded database in DATA_DIR '[^']+' does not open \([^\n]+\)\. Its disk is full: free 64 MiB, and start again\. Nothing that was stored is lost\.\n$/,
     );
+  });
+});
+
+test('a statement that waits for the next turn does not run when its connection is closed', async () => {
+  const engine = await openEngine(dataDir);
+  const connect = async (): Promise<pg.Client> => {
+    const client = new pg.Client(engine.poolOptions);
+    await client.connect();
+    return client;
+  };
+  const insert = (name: string): string => `INSERT INTO pet (name, category_id) VALUES ('${name}', 1)`;
+  const given = await connect();
+  given.on('error', () => undefined);
+  const first = given.query(insert('first'));
+  const second = given.query(insert('second'));
+  second.catch(() => undefined);
+  await first;
+  await given.end();
+  await expect(second).rejects.toThrow('Connection terminated');
+  const other = await connect();
+  expect((await other.query('SELECT name FROM pet')).rows).toEqual([{ name: 'first' }]);
+  await other.end();
+  await engine.close();
+});
+
+describe('under concurrent reads', () => {
+  let app: TestApp;
+  beforeEach(async () => {
+    app = await createTestApp({ settings: { RATE_LIMIT_PER_MINUTE: '0' } });
+    await app.sql(`INSERT INTO pet (name, category_id) VALUES ('first', 1)`);
+  });
+  afterEach(() => app.close());
+
+  const read = async (): Promise<void> => {
+    const calls = Array.from({ length: 32 }, (_, index) => app.client.get(`/v1/pets/${1 + index}`));
+    for (const { status } of await Promise.all(calls)) expect([200, 404]).toContain(status);
+  };
+
+  test('requests share statements', async () => {
+    for (let round = 0; round < 10; round++) await read();
+    const [[runs]] = (await app.sql(
+      `SELECT sum(generic_plans + custom_plans)::int FROM pg_prepared_statements WHERE name LIKE 'pet_find%'`,
+    )) as [[number]];
+    expect(runs).toBeLessThan(160);
+  });
+
+  test('plans and statistics follow a catalogue that grows from one pet to 200,000', async () => {
+    /** The plan by which the engine's session reads several pets. */
+    const plan = async (): Promise<string> => {
+      const [[name]] = (await app.sql(`SELECT name FROM pg_prepared_statements WHERE name LIKE 'pet_find_many%'`)) as [
+        [string],
+      ];
+      return (await app.sql(`EXPLAIN EXECUTE "${name}" ('{1,2}')`)).join('\n');
+    };
+    for (let round = 0; round < 10; round++) await read();
+    expect(await plan()).toContain('Seq Scan');
+    for (let part = 0; part < 20; part++) {
+      await app.sql(`INSERT INTO pet (name, category_id) SELECT 'Pet ' || n, 1 FROM generate_series(1, 10000) n`);
+      await read();
+    }
+    await until(async () => {
+      await read();
+      return (await plan()).includes('Index Scan');
+    });
+    const [[known, real]] = (await app.sql(
+      `SELECT relpages, pg_relation_size(oid)::int / 8192 FROM pg_class WHERE relname = 'pet'`,
+    )) as [[number, number]];
+
+    expect(real).toBeGreaterThan(1_000);
+    expect(known).toBeGreaterThan(real / 10);
+  });
+
+  test('statistics stay as they are until a transaction has ended', async () => {
+    const pages = `SELECT relpages FROM pg_class WHERE relname = 'pet'`;
+    await app.nest.get(Database).transaction(async ({ manager }) => {
+      await manager.query(`INSERT INTO pet (name, category_id) SELECT 'Rex', 1 FROM generate_series(1, 5000)`);
+      const deadline = performance.now() + 1_500;
+      while (performance.now() < deadline) expect(await manager.query(pages)).toEqual([{ relpages: 0 }]);
+    });
+    await until(async () => Number((await app.sql(pages))[0]?.[0]) > 10);
   });
 });
 
