@@ -31,7 +31,7 @@ test('the table of alerts has a row with an anchor for exactly the alerts, in th
 });
 
 test.each(alerts)(
-  '$alert has a severity, a row in the table of alerts, a test in which it fires, and one in which it does not',
+  '$alert has a severity, a row in the table of alerts, a test in which it fires and resolves, and one in which it does not fire',
   (one) => {
     const { alert: name, labels, annotations } = one;
     expect(labels.severity).toMatch(/^(page|ticket)$/);
@@ -40,7 +40,7 @@ test.each(alerts)(
       const found = tests.filter((other) => other.name === test).flatMap(({ alert_rule_test }) => alert_rule_test);
       return found.map(({ alertname, exp_alerts }) => alertname === name && exp_alerts.length > 0);
     };
-    expect([resultsOf(name), resultsOf(`not ${name}`)]).toEqual([[true], [false]]);
+    expect([resultsOf(name), [...new Set(resultsOf(`not ${name}`))]]).toEqual([[true, false], [false]]);
   },
 );
 
