@@ -140,6 +140,30 @@ testOnce('a table schema_migration of another application', async () => {
   await expectRefusals(database, /^petstore: The database has a table schema_migration of another application\. Set /);
 });
 
+testOnce('a migration whose class was renamed after it was applied', async () => {
+  for (const isCompatible of [true, false]) {
+    const database = await databaseOf(
+      createTestDatabase(),
+      `UPDATE schema_migration SET name = 'MakePet1795219200000', backward_compatible = ${isCompatible} WHERE name = 'CreatePet1795219200000'`,
+    );
+    await expectRefusals(
+      database,
+      /^petstore: Migration CreatePet1795219200000 has the time of MakePet1795219200000, which is applied\. If its class was renamed, give it its old name again; otherwise another time\.\s*$/,
+    );
+  }
+});
+
+testOnce("a schema of the owner's name, which the service does not look into", async () => {
+  const database = await databaseOf(
+    createEmptyTestDatabase(),
+    `DO $$BEGIN EXECUTE format('CREATE SCHEMA %I', current_user); END$$`,
+  );
+  expect((await petstore(database, 'migrate')).code).toBe(0);
+  expect(await services.refusal(database.settings)).toMatch(
+    / schema is empty\. Run '.+ migrate'\. If that finds nothing to do, .* "\$user" .* search_path for both roles\.$/,
+  );
+});
+
 testOnce('a search_path of which no schema exists', async () => {
   const database = await databaseOf(
     createTestDatabase(),
@@ -184,7 +208,7 @@ describe('a database that was restored in part', () => {
       / already exists\. schema_m/,
     );
     expect(await services.refusal({ ...database.ownerSettings, MIGRATE_ON_START: 'false' })).toMatch(
-      / schema is empty\. Run '.+ migrate'\.$/,
+      / schema is empty\. Run '.+ migrate'\. If /,
     );
     expect(await run(database, OBJECTS)).toEqual(before);
   });

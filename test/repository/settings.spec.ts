@@ -116,6 +116,11 @@ test.each([
   ['postgresql://h/db?sslmode=require&uselibpqcompat=true', 'h/db?sslmode=require&uselibpqcompat=true'],
   // Spellings of pg, one of which it fails on.
   ['postgresql://h/db?ssl=true', 'h/db?sslmode=verify-full'],
+  ['postgresql://h/db?sslrootcert=system', 'h/db?sslmode=verify-full'],
+  [
+    'postgresql://h/db?sslmode=require&sslrootcert=system&uselibpqcompat=true',
+    'h/db?sslmode=verify-full&uselibpqcompat=true',
+  ],
   ['postgresql://h/db?ssl=false', 'h/db?sslmode=disable'],
   // pg decodes no reserved characters of a path.
   ['postgresql://h/a%40b%2Fc%3Ad%25', 'h/a@b/c:d%25'],
@@ -178,7 +183,7 @@ test.each(VARIABLES)(
   ({ name }) => {
     for (const character of ['\n', '\t', '\x1b']) {
       expect(faultOf({ DATABASE_URL, [name]: `sec${character}ret` })).toBe(
-        `Wrong settings: ${name} must be without tabs, line feeds and other control characters. .env.example describes every setting.`,
+        `Wrong settings: ${name} must be without tabs, line ends (of Windows files, too) and other control characters. .env.example describes every setting.`,
       );
     }
   },

@@ -73,6 +73,11 @@ export function parseDatabaseUri(text: string): string | undefined {
   if (decodeURI(url.pathname.slice(1)) !== name) throw fault('pg cannot read a database with ? or # in its name');
   const ssl = take('ssl');
   if (ssl !== '' && !parameters.has('sslmode')) parameters.set('sslmode', MODE_OF_SSL[ssl] ?? ssl);
+  // libpq's name for the authorities of the program, only with full verification. Without a file, Node takes its own.
+  if (parameters.get('sslrootcert') === 'system') {
+    parameters.delete('sslrootcert');
+    parameters.set('sslmode', 'verify-full');
+  }
   const mode = parameters.get('sslmode');
   if (mode !== null && !SSL_MODES.includes(mode)) throw fault(`its sslmode must be one of ${SSL_MODES.join(', ')}`);
   if (STRICTER_THAN_NAMED.test(mode ?? '') && !parameters.has('uselibpqcompat'))

@@ -44,6 +44,9 @@ function adviceFor(isTls: boolean, { name, message, code }: NodeJS.ErrnoExceptio
     : ' If it speaks TLS, REDIS_URL must begin with rediss:// instead of redis://.';
 }
 
+/** ioredis's error of a command without a reply after ANSWER_TIMEOUT_MS. */
+const LATE = 'Command timed out';
+
 const CLOSED = 'It closed the connection.';
 
 type RedisWithTake = Redis & { takeToken(key: string, perMinute: number): Promise<string> };
@@ -123,8 +126,9 @@ export class SharedTokenBuckets {
     this.isAway = true;
     if (this.isTold || NO_CONNECTION.test(reason.message)) return;
     this.isTold = true;
+    const state = reason.message === LATE ? 'slow' : 'unreachable';
     this.log.warn(
-      `Redis is unreachable: each instance limits its clients by itself. ${reason.message.trim()}${adviceFor(this.isTls, reason)}`,
+      `Redis is ${state}: each instance limits its clients by itself. ${reason.message.trim()}${adviceFor(this.isTls, reason)}`,
     );
   }
 }

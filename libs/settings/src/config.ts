@@ -70,7 +70,8 @@ export function readSettings<S extends Settings>(settings: S, environment: Envir
       // Docker's --env-file and Kubernetes keep quotes, and no setting has a value that begins and ends with them.
       if (/^(["'`]).*\1$/.test(text ?? '')) throw new WrongValue('without quotes around it');
       // URLs would be read without them.
-      if (/\p{Cc}/u.test(text ?? '')) throw new WrongValue('without tabs, line feeds and other control characters');
+      if (/\p{Cc}/u.test(text ?? ''))
+        throw new WrongValue('without tabs, line ends (of Windows files, too) and other control characters');
       values[member] = read(text);
       const isChanged = text !== undefined && text !== shown;
       if (needs !== undefined && isChanged && textOf(needs) === undefined) faults.push(`${name} needs ${needs}`);

@@ -63,16 +63,31 @@ export function schemaFault(status: readonly MigrationStatus[], { command }: Pro
   if (foreign !== undefined) return foreign;
   const missing = missingNames(status);
   if (missing.length === 0) return undefined;
-  const state = missing.length === status.length ? 'empty' : `outdated: it lacks ${missing.join(', ')}`;
-  return new StartupError(`The database schema is ${state}. Run '${command} migrate'.`);
+  if (missing.length < status.length) {
+    return new StartupError(
+      `The database schema is outdated: it lacks ${missing.join(', ')}. Run '${command} migrate'.`,
+    );
+  }
+  return new StartupError(
+    `The database schema is empty. Run '${command} migrate'. If that finds nothing to do, its role has another schema, such ` +
+      'as "$user", one of its own name: set the same search_path for both roles.',
+  );
 }
 
 /** Why this version must not change the schema either: somebody else has changed it, and it is not declared compatible. */
 export function foreignSchema(status: readonly MigrationStatus[]): StartupError | undefined {
   const foreign = status.filter(({ isKnown, backwardCompatible }) => !isKnown && !backwardCompatible);
+  const missing = missingNames(status);
+  const namesake = (name: string): string | undefined => missing.find((other) => other.slice(-13) === name.slice(-13));
+  const renamed = status.find(({ isKnown, name }) => !isKnown && namesake(name) !== undefined)?.name;
+  if (renamed !== undefined && foreign.every(({ name }) => namesake(name) !== undefined)) {
+    return new StartupError(
+      `Migration ${namesake(renamed)} has the time of ${renamed}, which is applied. ` +
+        'If its class was renamed, give it its old name again; otherwise another time.',
+    );
+  }
   if (foreign.length === 0) return undefined;
   const has = `it has ${foreign.map(({ name }) => name).join(', ')}`;
-  const missing = missingNames(status);
   return new StartupError(
     missing.length === 0
       ? `The database schema is newer than this version and not backward compatible: ${has}. ` +
