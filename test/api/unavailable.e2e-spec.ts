@@ -124,6 +124,27 @@ describe('a pool of one connection', () => {
     await administer(handedOver('serverUrl'), `SELECT pg_terminate_backend(${pid}, 5000)`);
   }
 
+  test('a request waits 5 s for a connection, wherever it waits', async () => {
+    await one.client.get('/v1/pets');
+    let waits: readonly number[] = [];
+    await database.transaction(async () => {
+      const requests = [
+        () => one.client.get('/v1/pets'),
+        () => one.client.get('/v1/pets/1'),
+        () => one.client.post('/v1/pets', { name: 'Rex', categoryId: 7 }),
+        () => one.client.post('/v1/pets', { name: 'Rex', categoryId: 7 }, { headers: { 'idempotency-key': 'waits' } }),
+      ];
+      waits = await Promise.all(
+        requests.map(async (send) => {
+          const from = performance.now();
+          expect((await send()).status).toBe(503);
+          return performance.now() - from;
+        }),
+      );
+    });
+    for (const wait of waits) expect(Math.round(wait / 1_000)).toBe(5);
+  });
+
   test('a connection that has not responded in time is not used again', async () => {
     const late = database.transaction(async (transaction) => {
       await transaction.run({ name: '', text: 'SET LOCAL statement_timeout = 0' }, []);
