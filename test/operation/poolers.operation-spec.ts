@@ -52,6 +52,9 @@ async function pooler(settings: Record<string, string | number>): Promise<string
   return started.url;
 }
 
+const SHARED =
+  /"level":40,[^\n]+ a pooler in transaction mode, which lets clients share sessions: set DATABASE_DIRECT_URL /;
+
 const superUrl = (): string => databaseUrl(server.url, 'petstore');
 
 /** Gives the role the limits, which a pooler in transaction mode does not keep, while `work` runs. */
@@ -120,6 +123,7 @@ test('session mode, which refuses startup parameters: everything works, and the 
   expect(Object.keys(tally(outcomes))).toEqual(['200', '201']);
   await expectBalance(outcomes, 'session');
   await expectLimits(origin, service);
+  expect(service.stdout).not.toMatch(SHARED);
   const command = services.start({ DATABASE_URL: url }, [CLI, 'keys', 'create', '--client', 'x', '--quiet']);
   expect([await command.ended, command.stdout, command.stderr]).toEqual([0, expect.stringMatching(/^pets_\w+\n$/), '']);
   // Not a log of the service: `kill` expects no key there.
@@ -147,6 +151,7 @@ test('transaction mode without prepared statements, with DATABASE_DIRECT_URL: ev
     }
     expect(await petsOf(superUrl(), 'once')).toHaveLength(1);
     await expectLimits(origins[0] as string, service);
+    expect(service.stdout).not.toMatch(SHARED);
     expect(await keyIsRevokedWithin(origins[0] as string)).toBeLessThan(1_500);
     const { status, stdout } = spawnSync(process.execPath, [CLI, 'migrate'], {
       encoding: 'utf8',
@@ -199,8 +204,14 @@ test('transaction mode and wrong settings: start and new connections are refused
   }
 });
 
-test('transaction mode without DATABASE_DIRECT_URL: migrate advises that setting', async () => {
+test('transaction mode without DATABASE_DIRECT_URL: the start warns once, and migrate advises that setting', async () => {
   const url = await pooler({ pool_mode: 'transaction' });
+  const service = services.start({ DATABASE_URL: url, LOG_LEVEL: 'info' });
+  const origin = await service.origin();
+  for (const _ of 'abc')
+    expect((await send({ method: 'GET', path: '/v1/pets' }, { origin, apiKey: API_KEY })).status).toBe(200);
+  await untilLogged(service, SHARED);
+  expect(service.stdout.split(SHARED)).toHaveLength(2);
   expect(await services.refusal({ DATABASE_URL: url }, [CLI, 'migrate'])).toContain('Set DATABASE_DIRECT_URL.');
 });
 

@@ -1,3 +1,4 @@
+import { Logger } from '@nestjs/common';
 import type { ClientBase } from 'pg';
 import type { EMBEDDED_SETTINGS } from '#embedded-postgres';
 import { type Config, flag, integer, limit, milliseconds, optional, type SettingsOf } from '#settings';
@@ -114,6 +115,8 @@ export function serverConnectionSettings(
     idle_session_timeout: 0,
   };
   const late = `timeout exceeded: no session of PostgreSQL within ${timeoutMs} ms`;
+  // Commands do not wait for the database. Those that need a session of their own refuse by themselves.
+  let isTold = config.startTimeoutMs === 0;
   return {
     connectionString: uri,
     max: config.databasePoolSize,
@@ -124,7 +127,9 @@ export function serverConnectionSettings(
     maxLifetimeSeconds: config.databaseConnectionMaxAgeMs / 1_000,
     onConnect: async (client: ClientBase): Promise<void> => {
       const timer = setTimeout(() => destroySocket(client, new Error(late)), timeoutMs);
-      await prepareSession(client, isOwnSession, limits).finally(() => clearTimeout(timer));
+      const isShared = await prepareSession(client, isOwnSession, limits).finally(() => clearTimeout(timer));
+      if (isShared && !isTold) new Logger('Database').warn(SHARED);
+      isTold ||= isShared;
     },
   };
 }
@@ -140,6 +145,13 @@ export function answerTimeoutMs({ statementTimeoutMs }: Pick<PostgresConfig, 'st
  */
 const WANTED = { datestyle: 'ISO', client_encoding: 'UTF8', array_nulls: 'on' };
 
+/** A setting that nobody reads: a new connection that finds it set has the session of an earlier one. */
+const MARK = 'service.session';
+
+const SHARED =
+  'DATABASE_URL leads through a pooler in transaction mode, which lets clients share sessions: set DATABASE_DIRECT_URL to a URI ' +
+  'that bypasses it. Until then statements may fail, and time limits reach other clients of the pooler.';
+
 const REMEDY = `format('ALTER ROLE %I IN DATABASE %I SET ', session_user, current_database())`;
 
 /**
@@ -147,20 +159,24 @@ const REMEDY = `format('ALTER ROLE %I IN DATABASE %I SET ', session_user, curren
  * where a setting would reach other clients, those of WANTED must be in force already.
  *
  * @param limits settings of PostgreSQL in ms
+ * @returns whether a session that should be its own is shared
  * @throws UnusableDatabase when a setting of a shared session is another, or the encoding of the database is not UTF8
  */
 export async function prepareSession(
   client: ClientBase,
   isOwnSession: boolean,
   limits: Readonly<Record<string, number>> = {},
-): Promise<void> {
+): Promise<boolean> {
   const wanted = Object.entries(WANTED);
   const set = ([name, value]: [string, string | number]): string => `set_config('${name}', '${value}', false)`;
   const settings = isOwnSession ? wanted.map(set) : wanted.map(([name]) => `current_setting('${name}')`);
-  const columns = [REMEDY, 'current_database()::text', `current_setting('server_encoding')`, ...settings];
-  const text = `SELECT ${[...columns, ...(isOwnSession ? Object.entries(limits).map(set) : [])].join()}`;
-  const [row] = await executeQuery<[string, string, string, ...string[]]>(client, { name: '', text }, []);
-  const [remedy, database, encoding, ...values] = row as [string, string, string, ...string[]];
+  const mark = `current_setting('${MARK}', true)`;
+  const columns = [REMEDY, 'current_database()::text', `current_setting('server_encoding')`, mark, ...settings];
+  const own = isOwnSession ? [...Object.entries(limits), [MARK, 'set'] as [string, string]].map(set) : [];
+  const text = `SELECT ${[...columns, ...own].join()}`;
+  type Row = [string, string, string, string | null, ...string[]];
+  const [row] = await executeQuery<Row>(client, { name: '', text }, []);
+  const [remedy, database, encoding, marked, ...values] = row as Row;
   if (encoding !== 'UTF8') {
     throw new UnusableDatabase(
       `the database '${database}' has the encoding ${encoding}, which cannot store every text. ` +
@@ -177,4 +193,5 @@ export async function prepareSession(
         `Run: ${remedy}${name} TO '${[value, order].filter(Boolean).join(', ')}'; then let the pooler reconnect.`,
     );
   }
+  return isOwnSession && marked !== null && marked !== '';
 }
