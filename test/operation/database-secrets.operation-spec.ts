@@ -1,11 +1,12 @@
 import { spawnSync } from 'node:child_process';
-import { chmodSync, chownSync, mkdtempSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import { chmodSync, chownSync, copyFileSync, mkdtempSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { administer, databaseUrl } from '../support/postgresql-database.js';
 import { type PostgresqlServer, startPostgresqlServer } from '../support/postgresql-server.js';
-import { send } from '../support/load.js';
+import { type Outcome, send } from '../support/load.js';
 import { createOwnDatabase, rowsOf } from '../support/own-database.js';
+import { until } from '../support/until.js';
 import { Services } from './support/services.js';
 
 /* TLS with a private certificate authority. */
@@ -33,9 +34,34 @@ function makeCertificates(): void {
   }
   openssl(...request, '-subj', '/CN=localhost', '-keyout', 'server.key', '-out', 'server.csr');
   writeFileSync(join(home, 'names'), 'subjectAltName=DNS:localhost');
-  openssl(
-    ...['x509', '-req', '-in', 'server.csr', '-CA', 'ca.crt', '-CAkey', 'ca.key', '-CAcreateserial', '-days', '2'],
-    ...['-extfile', 'names', '-out', 'server.crt'],
+  for (const [ca, days, name] of [
+    ['ca', '2', 'server'],
+    ['ca', '0', 'expired'],
+    ['other-ca', '2', 'foreign'],
+  ]) {
+    openssl(
+      ...['x509', '-req', '-in', 'server.csr', '-CA', `${ca}.crt`, '-CAkey', `${ca}.key`, '-CAcreateserial'],
+      ...['-days', String(days), '-extfile', 'names', '-out', `${name}.crt`],
+    );
+  }
+}
+
+/** Gives PostgreSQL one of the certificates, and ends all connections. */
+async function useCertificate(name: string): Promise<void> {
+  const { uid, gid } = statSync(server.data);
+  for (const [from, to] of [
+    ['server.key', 'server.key'],
+    [`${name}.crt`, 'server.crt'],
+  ] as const) {
+    const target = join(server.data, to);
+    copyFileSync(join(home, from), target);
+    chownSync(target, uid, gid);
+    chmodSync(target, 0o600);
+  }
+  await administer(server.url, 'SELECT pg_reload_conf()');
+  await administer(
+    server.url,
+    `SELECT pg_terminate_backend(pid, 5000) FROM pg_stat_activity WHERE application_name LIKE 'petstore%'`,
   );
 }
 
@@ -45,15 +71,8 @@ beforeAll(async () => {
   server = await startPostgresqlServer();
   url = await createOwnDatabase(server, 'petstore');
   makeCertificates();
-  const { uid, gid } = statSync(server.data);
-  for (const name of ['server.key', 'server.crt']) {
-    const target = join(server.data, name);
-    spawnSync('cp', [join(home, name), target]);
-    chownSync(target, uid, gid);
-    chmodSync(target, 0o600);
-  }
   await administer(server.url, 'ALTER SYSTEM SET ssl = on');
-  await administer(server.url, 'SELECT pg_reload_conf()');
+  await useCertificate('server');
 });
 afterEach(async () => {
   await services.kill();
@@ -69,10 +88,11 @@ function sessions<Row extends unknown[]>(expression: string): Promise<Row[]> {
   return rowsOf<Row>(databaseUrl(server.url, 'petstore'), `SELECT ${expression} FROM ${from}`);
 }
 
+const verified = (host: string, file: string): Record<string, string> => ({
+  DATABASE_URL: `${url.replace('127.0.0.1', host)}?sslmode=verify-full&sslrootcert=${join(home, file)}`,
+});
+
 test('sslmode=verify-full with sslrootcert: every connection is encrypted, and the server is verified', async () => {
-  const verified = (host: string, file: string): Record<string, string> => ({
-    DATABASE_URL: `${url.replace('127.0.0.1', host)}?sslmode=verify-full&sslrootcert=${join(home, file)}`,
-  });
   const origin = await services.start(verified('localhost', 'ca.crt')).origin();
   expect((await send(LIST, { origin, apiKey: API_KEY })).status).toBe(200);
   const encrypted = await sessions<[boolean]>('ssl');
@@ -86,4 +106,20 @@ test('sslmode=verify-full with sslrootcert: every connection is encrypted, and t
   expect(await services.refusal(verified('localhost', 'none.crt'))).toMatch(
     /^petstore: DATABASE_URL: its file '.*none\.crt' cannot be read \(ENOENT\)/,
   );
+});
+
+test('a certificate that has expired or is of a foreign authority: 503, until PostgreSQL has a valid one again', async () => {
+  const service = services.start(verified('localhost', 'ca.crt'));
+  const origin = await service.origin();
+  const list = (): Promise<Outcome> => send(LIST, { origin, apiKey: API_KEY });
+  for (const name of ['expired', 'foreign']) {
+    await useCertificate(name);
+    const { status, text } = await list();
+    expect([name, status, JSON.parse(text)]).toEqual([name, 503, expect.objectContaining({ code: 'unavailable' })]);
+    expect((await send({ method: 'GET', path: '/health/ready' }, { origin, apiKey: API_KEY })).text).toContain('unreachable');
+    await useCertificate('server');
+    expect((await list()).status).toBe(200);
+  }
+  await until(() => /Returned 503: certificate has expired/.test(service.stdout));
+  expect(service.stdout).not.toContain('"level":50');
 });
