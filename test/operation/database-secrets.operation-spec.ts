@@ -6,6 +6,7 @@ import { administer, databaseUrl } from '../support/postgresql-database.js';
 import { type PostgresqlServer, startPostgresqlServer } from '../support/postgresql-server.js';
 import { type Outcome, send } from '../support/load.js';
 import { createOwnDatabase, rowsOf } from '../support/own-database.js';
+import { creation } from '../support/witness.js';
 import { until } from '../support/until.js';
 import { Services } from './support/services.js';
 
@@ -108,6 +109,22 @@ test('sslmode=verify-full with sslrootcert: every connection is encrypted, and t
   );
 });
 
+test('a second role with the rights of the first: instances change to it, and the first one is closed', async () => {
+  const second = url.replace('petstore_service', 'petstore_service_2');
+  await administer(
+    server.url,
+    `CREATE ROLE petstore_service_2 LOGIN PASSWORD '${new URL(url).password}' IN ROLE petstore_service`,
+  );
+  const origin = await services.start({ DATABASE_URL: second }).origin();
+  await administer(server.url, 'ALTER ROLE petstore_service NOLOGIN');
+  try {
+    for (const request of [LIST, creation('changed-role')])
+      expect((await send(request, { origin, apiKey: API_KEY })).status).toBeLessThan(202);
+  } finally {
+    await administer(server.url, 'ALTER ROLE petstore_service LOGIN');
+  }
+});
+
 test('a certificate that has expired or is of a foreign authority: 503, until PostgreSQL has a valid one again', async () => {
   const service = services.start(verified('localhost', 'ca.crt'));
   const origin = await service.origin();
@@ -116,7 +133,9 @@ test('a certificate that has expired or is of a foreign authority: 503, until Po
     await useCertificate(name);
     const { status, text } = await list();
     expect([name, status, JSON.parse(text)]).toEqual([name, 503, expect.objectContaining({ code: 'unavailable' })]);
-    expect((await send({ method: 'GET', path: '/health/ready' }, { origin, apiKey: API_KEY })).text).toContain('unreachable');
+    expect((await send({ method: 'GET', path: '/health/ready' }, { origin, apiKey: API_KEY })).text).toContain(
+      'unreachable',
+    );
     await useCertificate('server');
     expect((await list()).status).toBe(200);
   }

@@ -2,6 +2,8 @@ import { DataSource } from 'typeorm';
 import { Database } from '#postgres';
 import { createTestApp, type TestApp } from '../support/app.js';
 import { createTestDatabase, describeOnPostgresql } from '../support/database.js';
+import { handedOver } from '../support/engines.js';
+import { administer, databaseUrl } from '../support/postgresql-database.js';
 import { DatabaseProxy } from '../faults/support/database-proxy.js';
 
 /* What PostgreSQL, or a pooler, refuses or undoes. */
@@ -64,6 +66,34 @@ describeOnPostgresql('on a server', () => {
       });
       expect(await database.write(raising(code, 0), [])).toEqual([['2']]);
     }
+  });
+
+  test('a change that Citus has cancelled may have been made, and the response says so; a read has no such text', async () => {
+    const own = await createTestDatabase();
+    const { pathname } = new URL(own.settings['DATABASE_URL'] as string);
+    await administer(
+      databaseUrl(handedOver('serverUrl'), pathname.slice(1)),
+      `INSERT INTO pg_extension (oid, extname, extowner, extnamespace, extrelocatable, extversion)
+        VALUES (99999, 'citus', 10, 'public'::regnamespace, false, '13')`,
+    );
+    const citus = await createTestApp({ database: own, settings: { STATEMENT_TIMEOUT_MS: '300' } });
+    const pet = { name: 'Rex', categoryId: 7 };
+    await citus.client.get('/v1/pets');
+    const answers = await citus.nest.get(Database).transaction(async ({ manager }) => {
+      await manager.query('LOCK TABLE pet');
+      return [
+        await citus.client.get('/v1/pets', { expects500: true }),
+        await citus.client.post('/v1/pets', pet, { expects500: true }),
+      ];
+    });
+    expect(
+      answers.map(({ status, json }) => [status, json.code, / it may have been made/.test(String(json.message))]),
+    ).toEqual([
+      [500, 'took_too_long', false],
+      [500, 'took_too_long', true],
+    ]);
+    await citus.close();
+    await own.drop();
   });
 
   test('more parameters than the protocol counts: an error that says so, and the connection lives', async () => {

@@ -2,7 +2,7 @@ import { Logger } from '@nestjs/common';
 import type { ClientBase } from 'pg';
 import type { EMBEDDED_SETTINGS } from '#embedded-postgres';
 import { type Config, flag, integer, limit, milliseconds, optional, type SettingsOf } from '#settings';
-import type { ServicePoolOptions } from './connections/service-pool.js';
+import type { ServicePoolOptions, SessionFacts } from './connections/service-pool.js';
 import { UnusableDatabase } from './connections/connection-errors.js';
 import { parseDatabaseUri, POSTGRESQL_URI } from './database-uri.js';
 import { destroySocket } from './pg-connection.internals.js';
@@ -125,11 +125,12 @@ export function serverConnectionSettings(
     keepAlive: true,
     application_name: config.product.name,
     maxLifetimeSeconds: config.databaseConnectionMaxAgeMs / 1_000,
-    onConnect: async (client: ClientBase): Promise<void> => {
+    onConnect: async (client: ClientBase): Promise<SessionFacts> => {
       const timer = setTimeout(() => destroySocket(client, new Error(late)), timeoutMs);
-      const isShared = await prepareSession(client, isOwnSession, limits).finally(() => clearTimeout(timer));
-      if (isShared && !isTold) new Logger('Database').warn(SHARED);
-      isTold ||= isShared;
+      const facts = await prepareSession(client, isOwnSession, limits).finally(() => clearTimeout(timer));
+      if (facts.isShared && !isTold) new Logger('Database').warn(SHARED);
+      isTold ||= facts.isShared;
+      return facts;
     },
   };
 }
@@ -159,24 +160,24 @@ const REMEDY = `format('ALTER ROLE %I IN DATABASE %I SET ', session_user, curren
  * where a setting would reach other clients, those of WANTED must be in force already.
  *
  * @param limits settings of PostgreSQL in ms
- * @returns whether a session that should be its own is shared
  * @throws UnusableDatabase when a setting of a shared session is another, or the encoding of the database is not UTF8
  */
 export async function prepareSession(
   client: ClientBase,
   isOwnSession: boolean,
   limits: Readonly<Record<string, number>> = {},
-): Promise<boolean> {
+): Promise<SessionFacts> {
   const wanted = Object.entries(WANTED);
   const set = ([name, value]: [string, string | number]): string => `set_config('${name}', '${value}', false)`;
   const settings = isOwnSession ? wanted.map(set) : wanted.map(([name]) => `current_setting('${name}')`);
   const mark = `current_setting('${MARK}', true)`;
-  const columns = [REMEDY, 'current_database()::text', `current_setting('server_encoding')`, mark, ...settings];
+  const citus = `EXISTS (SELECT 1 FROM pg_extension WHERE extname = 'citus')`;
+  const columns = [REMEDY, 'current_database()::text', `current_setting('server_encoding')`, mark, citus, ...settings];
   const own = isOwnSession ? [...Object.entries(limits), [MARK, 'set'] as [string, string]].map(set) : [];
   const text = `SELECT ${[...columns, ...own].join()}`;
-  type Row = [string, string, string, string | null, ...string[]];
+  type Row = [string, string, string, string | null, boolean, ...string[]];
   const [row] = await executeQuery<Row>(client, { name: '', text }, []);
-  const [remedy, database, encoding, marked, ...values] = row as Row;
+  const [remedy, database, encoding, marked, isDistributed, ...values] = row as Row;
   if (encoding !== 'UTF8') {
     throw new UnusableDatabase(
       `the database '${database}' has the encoding ${encoding}, which cannot store every text. ` +
@@ -193,5 +194,5 @@ export async function prepareSession(
         `Run: ${remedy}${name} TO '${[value, order].filter(Boolean).join(', ')}'; then let the pooler reconnect.`,
     );
   }
-  return isOwnSession && marked !== null && marked !== '';
+  return { isShared: isOwnSession && marked !== null && marked !== '', isDistributed };
 }

@@ -61,7 +61,7 @@ async function openEmbedded(options: DatabaseOptions): Promise<ServiceDataSource
   const extra: ServicePoolOptions = {
     ...engine.poolOptions,
     connectionTimeoutMillis: acquireTimeoutMs,
-    onConnect: async (client) => void (await prepareSession(client, true)),
+    onConnect: (client) => prepareSession(client, true),
   };
   try {
     return await new ServiceDataSource({ ...options, extra }, engine).initialize();

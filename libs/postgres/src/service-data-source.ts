@@ -2,7 +2,7 @@ import pg, { type ClientBase } from 'pg';
 import { DataSource, type DataSourceOptions, type QueryRunner, QueryRunnerAlreadyReleasedError } from 'typeorm';
 import { type EmbeddedEngine, TransactionGuard } from '#embedded-postgres';
 import { isProduction } from '#settings';
-import { asUnavailable, isConnectionFailure } from './connections/connection-errors.js';
+import { asUncertain, asUnavailable, isConnectionFailure } from './connections/connection-errors.js';
 import { ServicePool, type ServicePoolOptions } from './connections/service-pool.js';
 import { unansweredStatement } from './pg-connection.internals.js';
 import { EXACT } from './statements.js';
@@ -95,7 +95,8 @@ class ServiceQueryRunner extends PostgresQueryRunner {
       return (await super.query(text, parameters, useStructuredResult)) as never;
     } catch (error) {
       if (isSent && isConnectionFailure(error)) this.failure = error;
-      throw asUnavailable(error, isSent && isChange, this.pool.isWritable);
+      const cause = this.pool.isDistributed && isSent && isChange ? asUncertain(error) : error;
+      throw asUnavailable(cause, isSent && isChange, this.pool.isWritable);
     }
   }
 

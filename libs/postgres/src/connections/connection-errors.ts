@@ -1,6 +1,6 @@
 import pg, { type DatabaseError } from 'pg';
 import { QueryFailedError } from 'typeorm';
-import { ApiError, serviceUnavailable, type UnavailableCause } from '#errors';
+import { ApiError, serviceUnavailable, TOOK_TOO_LONG, type UnavailableCause } from '#errors';
 import { StartupError } from '#runtime';
 
 /** Node error codes of sockets, DNS and TLS, and system calls. */
@@ -86,6 +86,7 @@ export function isUndone(error: unknown): error is Error & { readonly code: stri
 
 /** Whether PostgreSQL has cancelled a statement, as a rule after STATEMENT_TIMEOUT_MS. It has had no effect. */
 export function isCancelled(error: unknown): error is Error {
+  if (error instanceof ApiError && error.definition === TOOK_TOO_LONG) return true;
   return error instanceof Error && failureOf(error).code === '57014';
 }
 
@@ -120,6 +121,13 @@ export function unavailable(cause: Error, message = 'The database is not availab
 const OUTCOME_UNKNOWN =
   'The database did not confirm the change in time; it may have been made. ' +
   'A retry with the same Idempotency-Key settles it; without one, look whether it was made before you try again.';
+
+/** For a change that a distributed database has cancelled, an error that says that it may have been made; else the error itself. */
+export function asUncertain(error: unknown): unknown {
+  // One that waited for a row has begun nothing.
+  if (!isCancelled(error) || isCancelledWait(error)) return error;
+  return new ApiError(TOOK_TOO_LONG, OUTCOME_UNKNOWN, {}, { cause: error, unavailableCause: 'database_slow' });
+}
 
 /** Whether an error leaves open if the change was made. */
 export function isOutcomeUnknown(error: unknown): boolean {

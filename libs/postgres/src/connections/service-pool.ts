@@ -2,7 +2,14 @@ import pg, { type ClientBase, type PoolClient, type PoolConfig } from 'pg';
 import { ApiError, serviceUnavailable } from '#errors';
 import { collectParameters, destroySocket, unansweredStatement } from '../pg-connection.internals.js';
 import { EXACT, EXACT_TYPES, type Execute, type Statement } from '../statements.js';
-import { asUnavailable, isConnectionFailure, isUndone, mayBeStale, unavailable } from './connection-errors.js';
+import {
+  asUncertain,
+  asUnavailable,
+  isConnectionFailure,
+  isUndone,
+  mayBeStale,
+  unavailable,
+} from './connection-errors.js';
 
 /** Largest number of callers that wait for a connection of a pool. One more is refused at once. */
 const MAX_WAITING = 1_000;
@@ -20,9 +27,17 @@ const MAX_ATTEMPTS: Readonly<Record<string, number>> = { '40001': 20, '40P01': 3
 /** Largest number of parameters: the protocol counts them in 16 bits. */
 const MAX_PARAMETERS = 65_535;
 
+/** What a new connection has found out. */
+export interface SessionFacts {
+  /** Whether a pooler has given it the session of an earlier connection, though each should have its own. */
+  readonly isShared: boolean;
+  /** Whether the database spreads rows over machines: then a statement that it has cancelled may have been carried out. */
+  readonly isDistributed: boolean;
+}
+
 export interface ServicePoolOptions extends Omit<PoolConfig, 'onConnect'> {
   /** Prepares a new connection before it is used; must end in bounded time. pg-pool waits for it. */
-  readonly onConnect?: (client: ClientBase) => Promise<void>;
+  readonly onConnect?: (client: ClientBase) => Promise<SessionFacts>;
   /**
    * Longest time in ms to wait for the response to a statement, and up to WATCH_MS more; then its connection is closed,
    * with all statements that wait behind it. Default: no limit. pg's own `query_timeout` would start a timer for each
@@ -48,6 +63,7 @@ type ConnectCallback = (error: Error | undefined, client: PoolClient | undefined
  */
 export class ServicePool extends pg.Pool {
   answered = 0;
+  isDistributed = false;
   private readonly clients: Set<pg.Client>;
   private readonly parameters: Map<string, string>;
   private readonly watch: NodeJS.Timeout | undefined;
@@ -87,7 +103,10 @@ export class ServicePool extends pg.Pool {
         return super.query(sent as string, ...(others as [])) as unknown as never;
       }
     }
-    super({ ...options, Client: connectable(PooledClient) });
+    const onConnect = async (client: ClientBase): Promise<void> => {
+      this.isDistributed = (await options.onConnect?.(client))?.isDistributed ?? false;
+    };
+    super({ ...options, onConnect, Client: connectable(PooledClient) } as PoolConfig);
     this.clients = clients;
     this.parameters = parameters;
     const { admit, answerTimeoutMs } = options;
@@ -239,7 +258,10 @@ export class StatementRunner {
         return await this.runOn<Row>(client, statement, values, isChange);
       } catch (error) {
         if (isUndone(error) && attempt < (MAX_ATTEMPTS[error.code] ?? 0)) continue;
-        throw asUnavailable(error, isSent && isChange);
+        throw asUnavailable(
+          this.pool.isDistributed && isSent && isChange ? asUncertain(error) : error,
+          isSent && isChange,
+        );
       }
     }
   }
