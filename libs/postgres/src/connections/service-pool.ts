@@ -106,7 +106,8 @@ export class ServicePool extends pg.Pool {
     const onConnect = async (client: ClientBase): Promise<void> => {
       this.isDistributed = (await options.onConnect?.(client))?.isDistributed ?? false;
     };
-    super({ ...options, onConnect, Client: connectable(PooledClient) } as PoolConfig);
+    const own = { ...options, onConnect, Client: connectable(PooledClient) };
+    super(own);
     this.clients = clients;
     this.parameters = parameters;
     const { admit, answerTimeoutMs } = options;
