@@ -87,7 +87,11 @@ describeOnPostgresql('on a server', () => {
       ];
     });
     expect(
-      answers.map(({ status, json }) => [status, json.code, / it may have been made/.test(String(json.message))]),
+      answers.map(({ status, json }) => [
+        status,
+        json.code as string,
+        / it may have been made/.test(String(json.message)),
+      ]),
     ).toEqual([
       [500, 'took_too_long', false],
       [500, 'took_too_long', true],
