@@ -140,7 +140,7 @@ export class OpenApiDocument {
     // The library has 73 files, which a start need not load.
     const { stringify } = await import('yaml');
     // Parsed from the JSON, so that YAML gets no anchors for shared objects and no undefined members.
-    return (this.yamlText ??= stringify(JSON.parse(this.json), { lineWidth: 120 }));
+    return (this.yamlText ??= stringify(JSON.parse(this.json), { lineWidth: 120, compat: 'yaml-1.1' }));
   }
 
   /** @param prefix the end of the URLs: `/v1` or empty */
