@@ -15,9 +15,6 @@ import { MAX_NAME_LENGTH, PET_STATUSES, type PetEntity, type PetStatus } from '.
 /** An id for examples; the first pet of each catalogue has it. */
 export const EXAMPLE_ID = 1;
 
-/** The cursor of the pets after id 0 with the status of the example. */
-const EXAMPLE_CURSOR = 'Av0VUN0AAAAAAAAAADb3VJw';
-
 const NAME = {
   description:
     "The pet's name, kept exactly as it was sent. At least one character is not white space, of which the pattern has a " +
@@ -33,6 +30,11 @@ const STATUS = {
   enumName: 'PetStatus',
   enumSchema: { description: 'Availability of a pet.', example: 'available' },
   example: 'available',
+};
+
+/** A whole body, for programs that do not put the examples of members together. */
+export const EXAMPLES = {
+  pet: { value: { name: NAME.example, categoryId: CATEGORY_ID.example, status: STATUS.example } },
 };
 
 /** Body of createPet. */
@@ -86,7 +88,6 @@ export class ListPetsQuery {
 
   @CursorParameter(
     "Start of the page: copy it from the previous page's `Link` and keep the same `status`. Leave it out for the first page.",
-    EXAMPLE_CURSOR,
   )
   cursor?: string;
 }

@@ -12,7 +12,7 @@ import {
   RequireScopes,
   Tag,
 } from '#platform';
-import { EXAMPLE_ID, ListPetsQuery, NewPet, Pet, Pets } from './pet.dto.js';
+import { EXAMPLE_ID, EXAMPLES, ListPetsQuery, NewPet, Pet, Pets } from './pet.dto.js';
 import { PET_NOT_FOUND, PetsService } from './pets.service.js';
 
 @Tag('Pets', 'The catalogue of pets.')
@@ -32,7 +32,7 @@ export class PetsController {
   @NoQuery()
   @RequireScopes('pets:write')
   @ApiOperation({ summary: 'Add a pet', description: 'Adds a pet to the catalogue and assigns its id.' })
-  @ApiBody({ type: NewPet, description: 'The pet to add.' })
+  @ApiBody({ type: NewPet, description: 'The pet to add.', examples: EXAMPLES })
   @Created(Pet, 'The created pet.')
   createPet(@Body() newPet: NewPet, @Idempotent() key: IdempotencyKey | undefined): Promise<Pet> {
     return this.pets.create(newPet, key);

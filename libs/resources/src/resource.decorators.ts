@@ -35,15 +35,14 @@ export function LimitParameter(description: string): PropertyDecorator {
 }
 
 /**
- * The query parameter `cursor`.
+ * The query parameter `cursor`. It has no example: a cursor belongs to one filter, and programs send examples with any.
  *
  * @example `@CursorParameter('Start of the page: copy it from the previous Link.') cursor?: string;`
- * @param example a cursor that the list accepts together with the examples of its filters, for programs that send all of them
  */
-export function CursorParameter(description: string, example?: string): PropertyDecorator {
+export function CursorParameter(description: string): PropertyDecorator {
   const form = { pattern: CURSOR_PATTERN, maxLength: MAX_CURSOR_LENGTH };
   // Any text that is no cursor gets `invalid_cursor`.
-  return OpaqueParameter({ description, example, required: false, anyText: true, ...form });
+  return OpaqueParameter({ description, required: false, anyText: true, ...form });
 }
 
 const ARRAY_SCHEMA = 'platform:array-schema';

@@ -11,6 +11,7 @@ import { describeResponses, type Traits } from './responses.js';
 
 const STABILITY_LEVELS = { experimental: 'alpha', beta: 'beta' } as const;
 
+// Neither has an example, which programs would send as it is with every request.
 const IDEMPOTENCY_KEY_PARAMETER: ParameterObject = {
   name: IDEMPOTENCY_KEY_HEADER,
   in: 'header',
@@ -24,7 +25,6 @@ const IDEMPOTENCY_KEY_PARAMETER: ParameterObject = {
     pattern: KEY_PATTERN,
     minLength: 1,
     maxLength: MAX_FIELD_LENGTH,
-    example: '"8e03978e-40d5-43dd-bc93-6894a57f9324"',
   },
 };
 
@@ -33,7 +33,7 @@ const IF_NONE_MATCH_PARAMETER: ParameterObject = {
   in: 'header',
   description:
     'The `ETag` of an earlier response, or several: the response is 304 without a body while nothing has changed (RFC 9110).',
-  schema: { type: 'string', maxLength: 4096, pattern: '^[ -~]*$', example: 'W/"p2mYq0cT8mW3Zt7cU5Hn6y1b2aE"' },
+  schema: { type: 'string', maxLength: 4096, pattern: '^[ -~]*$' },
 };
 
 /** Adds the platform's behaviour to an operation that @nestjs/swagger has found. JSON leaves its undefined members out. */
