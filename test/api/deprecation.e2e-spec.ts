@@ -107,6 +107,21 @@ describe('getPet is deprecated', () => {
   });
 });
 
+test('the page of deprecations says what is removed', async () => {
+  const factsOf = async (app: TestApp): Promise<string[]> => {
+    const page = (await app.client.get('/docs/deprecations')).text;
+    expect(page).not.toContain('These operations still work');
+    return [...page.matchAll(/<section id="([^"]+)"|<dt>(To be removed on|Removed on)</g)].map(
+      ([, id, fact]) => id ?? fact ?? '',
+    );
+  };
+  for (const each of [app, serving]) each.clock.travelTo(ANNOUNCEMENT.sunset);
+  const waiting = 'To be removed on';
+  expect(await factsOf(app)).toEqual(expect.arrayContaining(['postDescribed', 'Removed on', waiting]));
+  serving.clock.travelTo('2035-01-01T00:00:00Z');
+  expect(await factsOf(serving)).toEqual(['getPet', waiting]);
+});
+
 describe('@Deprecated', () => {
   test.each([
     [{ sunset: '2025-12-31T00:00:00Z' }, 'a sunset before the deprecation'],

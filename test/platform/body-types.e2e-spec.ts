@@ -1,4 +1,5 @@
-import { Module, RawBody } from '@nestjs/common';
+import { Module, RawBody, UploadedFile, UseInterceptors } from '@nestjs/common';
+import { FileInterceptor } from '@nestjs/platform-express';
 import { ApiConsumes } from '@nestjs/swagger';
 import { Int64Parameter, Int64Property, TextProperty } from '#input';
 import { Handlers } from '../ordinary-nest/handlers.js';
@@ -42,6 +43,12 @@ CARDS.bodies(shown, { text: String }, ApiConsumes('text/csv', 'application/xml',
 CARDS.bodies(shown, { bytes: Buffer as never }, ApiConsumes('application/json', 'image/*'));
 CARDS.bodies(shown, { signed: [RawBody(), Buffer] });
 CARDS.bodies(shown, { upload: Object }, ApiConsumes('multipart/form-data'));
+CARDS.bodies(
+  shown,
+  { file: [UploadedFile(), Object] },
+  ApiConsumes('multipart/form-data'),
+  UseInterceptors(FileInterceptor('file')),
+);
 
 @Module({ controllers: [CARDS.controller] })
 class CardsModule {}
@@ -102,6 +109,7 @@ test.each<[string, string, string, string | undefined, string, string]>([
   ['JSON where a form is taken', 'form', 'application/json', undefined, `Content-Type: ${FORM}.`, FORM],
   ['another charset', 'text', 'text/csv; charset=latin1', undefined, 'must be UTF-8', 'text/csv'],
   ['a form where nothing is declared', 'signed', FORM, undefined, 'Content-Type: application/json', 'application/json'],
+  ['JSON where multer reads', 'file', 'application/json', undefined, 'multipart/form-data', 'multipart/form-data'],
   ['a content coding', 'text', 'text/csv', 'gzip', 'without a Content-Encoding', 'identity'],
   ['a malformed charset', 'text', 'text/csv; charset = latin1', undefined, 'must be one media type', 'text/csv'],
   ['two types', 'signed', 'application/json, text/csv', undefined, 'must be one media type', 'application/json'],

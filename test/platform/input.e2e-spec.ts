@@ -28,11 +28,13 @@ import {
   Int64Parameter,
   Int64Property,
   IntegerProperty,
+  OpaqueParameter,
   TextProperty,
 } from '#platform';
 import { Card, Payment, PAYMENTS } from '../ordinary-nest/body-values.js';
 import { Handlers } from '../ordinary-nest/handlers.js';
 import { createTestApp, type TestApp } from '../support/app.js';
+import type { HttpAnswer } from '../support/http-client.js';
 import { COLOUR, list, ListsBody, ListsQuery } from '../support/lists.js';
 
 /*
@@ -137,6 +139,43 @@ class ToyPath {
   toyId: bigint;
 }
 
+class Formats {
+  @TextProperty({ ...optional, format: 'decimal', pattern: '^[0-9]{1,3}([.][0-9]{1,2})?$' })
+  price?: string;
+
+  @TextProperty({ ...optional, format: 'date' })
+  day?: string;
+
+  @TextProperty({ ...optional, format: 'date-time' })
+  at?: string;
+
+  @TextProperty({ ...optional, format: 'email' })
+  email?: string;
+
+  @TextProperty({ ...optional, format: 'uri', maxLength: 30 })
+  page?: string;
+
+  @TextProperty({ ...optional, format: 'uuid', nullable: true })
+  uuid?: string | null;
+
+  @TextProperty({ ...optional, minLength: 2, maxLength: 9, pattern: '^[A-Z]+$' })
+  code?: string;
+
+  @TextProperty({ ...list, format: 'date' })
+  days?: string[];
+}
+
+class MixedFormats extends Formats {
+  @IsOptional()
+  @IsString()
+  word?: string;
+}
+
+class OpaqueQuery {
+  @OpaqueParameter({ ...optional, maxLength: 5, pattern: '^[a-z]*$' })
+  prefix?: string;
+}
+
 /** The same members without classes, because only declared members of a class are sent. */
 function plain(value: unknown): unknown {
   if (Array.isArray(value)) return value.map(plain);
@@ -169,6 +208,9 @@ TOYS.bodies(plain, {
 });
 TOYS.bodies(plain, { 'changed-toys': Toy, 'changed-orders': Order }, UseInterceptors(ChangingInterceptor));
 TOYS.bodies(plain, { bulk: Object }, BodyLimits({ values: 30_000, levels: 50 }));
+TOYS.bodies(plain, { long: Object }, BodyLimits({ bytes: 100_000 }));
+TOYS.bodies(plain, { formats: Formats, 'mixed-formats': MixedFormats });
+TOYS.get('found-by', plain, {}, { parameters: [[Query(), OpaqueQuery]] });
 TOYS.bodies(({ body }: Request) => body, { raw: [Req(), Object] });
 TOYS.bodies(() => undefined, { 'detailed-raw': [Req(), Object] }, FaultDetails());
 TOYS.get('listed', plain, {}, { parameters: [[Query(), ToysQuery]] });
@@ -505,4 +547,95 @@ describe('limits of a body', () => {
       expect(() => BodyLimits(limits)).toThrow('@BodyLimits');
     },
   );
+});
+
+test('@BodyLimits({ bytes }) is the limit of one operation', async () => {
+  const body = (length: number): string => JSON.stringify({ text: 'x'.repeat(length - 11) });
+  const send = async (path: string, length: number): Promise<unknown[]> => {
+    const { status, json } = await app.client.send('POST', `/v1/test-toys/${path}`, { body: body(length) });
+    return status === 413 ? [status, (json as { message: string }).message] : [status];
+  };
+  expect(await send('long', 100_000)).toEqual([200]);
+  expect(await send('long', 100_001)).toEqual([413, 'The body must not be larger than 100000 bytes.']);
+  expect(await send('any', 65_537)).toEqual([413, 'The body must not be larger than 65536 bytes.']);
+});
+
+describe.each(['formats', 'mixed-formats'])('@TextProperty({ format }) of %s', (path) => {
+  const send = (body: object): Promise<HttpAnswer> => app.client.post(`/v1/test-toys/${path}`, body);
+
+  test.each([
+    {
+      price: '12.5',
+      day: '2024-02-29',
+      at: '2026-02-28T09:30:00.123456+01:00',
+      email: "o'x+1@a-b.example",
+      uuid: null,
+    },
+    { price: '0', day: '0001-01-01', at: '2026-02-28T23:59:59Z', page: 'https://a.example/?b=%20#c', days: [] },
+    { uuid: '8e03978e-40d5-43dd-bc93-6894A57F9324', code: 'AB', days: ['2026-12-31'] },
+  ])('takes %j', async (body) => {
+    const { status, json } = await send(body);
+    expect([status, json]).toEqual([200, body]);
+  });
+
+  test.each<[object, string]>([
+    [{ price: '12.345' }, 'price must be a decimal such as "12.50" of at most 100 characters that matches '],
+    [{ price: 12.5 }, 'price must be a decimal'],
+    [{ price: '012.5' }, 'price must be a decimal'],
+    [{ day: '2026-02-29' }, 'day must be a date such as 2026-02-28 of at most 10 characters'],
+    [{ day: '0000-01-01' }, 'day must be a date'],
+    [{ at: '2026-02-28T09:30:00' }, 'at must be a time with offset such as 2026-02-28T09:30:00Z'],
+    [{ at: '2026-02-30T09:30:00Z' }, 'at must be a time'],
+    [{ at: '2026-02-28T24:00:00Z' }, 'at must be a time'],
+    [{ email: 'a@b' }, 'email must be an e-mail address'],
+    [{ email: 'a b@c.example' }, 'email must be an e-mail address'],
+    [{ page: 'ftp://a.example' }, 'page must be an http or https URL of at most 30 characters'],
+    [{ page: 'https://a:b' }, 'page must be an http or https URL'],
+    [{ page: `https://a.example/${'x'.repeat(20)}` }, 'page must be an http or https URL'],
+    [{ uuid: '8e03978e40d543ddbc936894a57f9324' }, 'uuid must be a UUID of at most 36 characters or null'],
+    [
+      { code: 'Ab' },
+      'code must be a string of 2 to 9 characters without NUL or unpaired surrogates that matches ^[A-Z]+$',
+    ],
+    [{ days: ['2026-13-01'] }, 'days.0 must be a date'],
+  ])('refuses %j', async (body, message) => {
+    const { status, json } = await send(body);
+    expect([status, json]).toMatchObject([400, { message: expect.stringContaining(message) as string }]);
+  });
+});
+
+test('the document has formats and patterns as they are checked', async () => {
+  const { components, paths } = (await app.client.get('/openapi.json')).json as unknown as {
+    components: { schemas: Record<string, { properties: object }> };
+    paths: Record<string, { get: object }>;
+  };
+  expect(components.schemas['Formats']?.properties).toMatchObject({
+    price: { type: 'string', format: 'decimal', maxLength: 100, pattern: '^[0-9]{1,3}([.][0-9]{1,2})?$' },
+    day: { format: 'date', maxLength: 10, pattern: expect.stringContaining('[0-9]{4}-') as string },
+    page: { format: 'uri', maxLength: 30 },
+    code: { minLength: 2, maxLength: 9, pattern: '^[A-Z]+$' },
+    days: { type: 'array', items: { type: 'string', format: 'date' } },
+  });
+  expect(paths['/test-toys/found-by']?.get).toMatchObject({
+    parameters: [{ schema: { maxLength: 5, pattern: '^[a-z]*$' } }, { name: 'If-None-Match' }],
+  });
+});
+
+test.each([
+  ['abcde', 200, ''],
+  [
+    'abcdef',
+    400,
+    'prefix must be a string of at most 5 characters without NUL or unpaired surrogates that matches ^[a-z]*$',
+  ],
+  ['ABC', 400, 'prefix must be a string of at most 5 characters'],
+])('@OpaqueParameter checks the length and the pattern that it documents: %s', async (prefix, status, message) => {
+  const answer = await app.client.get(`/v1/test-toys/found-by?prefix=${prefix}`);
+  expect(answer.status).toBe(status);
+  expect(answer.text).toContain(message);
+});
+
+test('the clause for an item of a wrong type names the item once', async () => {
+  const { json } = await app.client.post('/v1/test-toys/orders', { lines: [{ count: 1, productId: 1 }, 5] });
+  expect(json).toMatchObject({ message: 'lines.1 must be either object or array' });
 });

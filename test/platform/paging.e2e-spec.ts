@@ -1,10 +1,11 @@
 import { Controller, Get, Module, Query } from '@nestjs/common';
+import { ApiOkResponse } from '@nestjs/swagger';
 import { InjectRepository, TypeOrmModule } from '@nestjs/typeorm';
 import { Transform, Type } from 'class-transformer';
 import { IsArray, IsDate, IsOptional } from 'class-validator';
 import { Column, Entity, ManyToOne, OneToMany, PrimaryColumn, Repository } from 'typeorm';
 import { Int64Parameter } from '#input';
-import { CursorParameter, DEFAULT_PAGE_SIZE, Keyset, LimitParameter, type Page, Paged } from '#resources';
+import { ArraySchema, CursorParameter, DEFAULT_PAGE_SIZE, Keyset, LimitParameter, type Page, Paged } from '#resources';
 import { Public } from '#operations';
 import { createTestApp, type TestApp } from '../support/app.js';
 import type { HttpAnswer } from '../support/http-client.js';
@@ -77,7 +78,34 @@ class TestKeepersController {
   }
 }
 
-@Module({ imports: [TypeOrmModule.forFeature([Keeper, Kept])], controllers: [TestKeepersController] })
+class TestKept {
+  @Int64Parameter({ description: 'Its id.' })
+  id: bigint;
+}
+
+@ArraySchema(TestKept, 'A page.', 9)
+class TestKepts {}
+
+const TOTAL = { 'X-Total-Count': { description: 'All of them.' } };
+
+@Public()
+@Controller('test-totals')
+class TestTotalsController {
+  @Get('above')
+  @ApiOkResponse({ headers: TOTAL })
+  @Paged(TestKepts, 'A page.')
+  listAbove(): void {}
+
+  @Get('below')
+  @Paged(TestKepts, 'A page.')
+  @ApiOkResponse({ headers: TOTAL })
+  listBelow(): void {}
+}
+
+@Module({
+  imports: [TypeOrmModule.forFeature([Keeper, Kept])],
+  controllers: [TestKeepersController, TestTotalsController],
+})
 class KeepersModule {}
 
 const NAMES = ['Zoe', 'Ann', 'Bob', 'Özil', 'Zoe', 'Ann', 'Zoe'];
@@ -121,7 +149,20 @@ test('a cursor is accepted only with its own filters, in any order', async () =>
   for (const query of [`${at}&${names}`, `${at}&name=Ann&${from}`, `${names}&${from}&at=2026-02-28T09:30:00Z`]) {
     expect((await read(`cursor=${cursor}&${query}`)).json).toMatchObject({
       code: 'invalid_cursor',
-      message: 'cursor was made with other filters; send the same from, at, name as on the first page',
+      message: 'cursor was made with other filters; send the same ones as on the first page',
     });
   }
+});
+
+test.each(['above', 'below'])('@ApiOkResponse({ headers }) %s @Paged adds header fields', async (place) => {
+  const { paths } = (await app.client.get('/openapi.json')).json as { paths: Record<string, { get: object }> };
+  expect(paths[`/test-totals/${place}`]?.get).toMatchObject({
+    responses: {
+      200: {
+        description: 'A page.',
+        headers: { ...TOTAL, Link: { $ref: '#/components/headers/NextPage' } },
+        content: { 'application/json': { schema: { $ref: '#/components/schemas/TestKepts' } } },
+      },
+    },
+  });
 });

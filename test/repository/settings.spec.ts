@@ -1,6 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { StartupError } from '#runtime';
 import { connectionsBeside } from '#edge';
+import { configReader } from '#service';
 import { Config } from '#settings';
 import { LOCK_TIMEOUT_MS } from '../../libs/postgres/src/schema/schema-lock.js';
 import { environmentExample, withSettingsTable } from '../../scripts/settings-pages.js';
@@ -16,6 +17,24 @@ test('.env.example and the table of settings are those of the declarations: run 
   expect(read('.env.example')).toBe(environmentExample(SETTINGS));
   const page = read('docs/operating.md');
   expect(page).toBe(withSettingsTable(page, SETTINGS));
+});
+
+describe('settings of features', () => {
+  const defined = (settings: Record<string, string>) => ({ ...PET_STORE, settings });
+  const about = 'Address of the partner.';
+
+  test('are known and documented as those of the platform, and refused in quotes', async () => {
+    const settings = await settingsOf(defined({ PARTNER_URL: about }));
+    expect(environmentExample(settings)).toContain(`# ${about}`);
+    expect(environmentExample(settings)).toContain('PARTNER_URL=');
+    const read = await configReader(defined({ PARTNER_URL: about }));
+    expect(() => read({ PARTNER_URL: '"x"' })).toThrow('PARTNER_URL must be without quotes around it');
+    expect(read({ PARTNER_URL: 'x' })).toMatchObject({ PARTNER_URL: 'x' });
+  });
+
+  test.each(['PORT', 'partnerUrl', 'constructor', 'PARTNER-URL'])('the name %s is refused', async (name) => {
+    await expect(settingsOf(defined({ [name]: about }))).rejects.toThrow(`settings: '${name}' must be capital letters`);
+  });
 });
 
 /** The settings that have a variable. */

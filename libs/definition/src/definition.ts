@@ -102,6 +102,11 @@ export interface ServiceDefinition<Parts extends readonly Part[] = readonly Part
    * added later.
    */
   readonly parts: Parts;
+  /**
+   * The settings of features, each variable with a sentence that says what it does: names that `.env` may set. Their values are
+   * refused in quotes and with control characters; everything else checks the file `*.settings.ts` that reads them.
+   */
+  readonly settings?: Readonly<Record<string, string>>;
   /** Commands of features. */
   readonly commands?: readonly Commands[];
   /** Lines of the text on the console after the first start: a first call, with `$API_KEY`. `base` is the API's base URL. */

@@ -1,9 +1,17 @@
-import { Config, type Environment, loadEnvironmentFile as loadFile, readSettings, type Settings } from '#settings';
+import { StartupError } from '#runtime';
+import {
+  Config,
+  type Environment,
+  loadEnvironmentFile as loadFile,
+  optional,
+  readSettings,
+  type Settings,
+} from '#settings';
 import type { CoreConfig } from './platform-settings.js';
 import { checkDefinition, type ConfigOf, type ServiceDefinition } from './definition.js';
 
 /**
- * All settings of a service, in the order of `.env.example`, by the members of its configuration.
+ * All settings of a service, in the order of `.env.example`, by the members of its configuration; those of features by name.
  *
  * @throws StartupError when the definition is wrong
  */
@@ -15,6 +23,14 @@ export async function settingsOf(definition: ServiceDefinition): Promise<Setting
   for (const { settings, settingsAfter } of definition.parts.toReversed()) {
     const place = all.findIndex(([, { name }]) => name === settingsAfter);
     if (settings !== undefined) all.splice(place < 0 ? all.length : place + 1, 0, ...Object.entries(await settings()));
+  }
+  for (const [name, about] of Object.entries(definition.settings ?? {})) {
+    const isTaken = all.some(([member, other]) => member === name || other.name === name);
+    if (isTaken || !/^[A-Z][A-Z0-9_]*$/.test(name)) {
+      const must = 'must be capital letters, digits and _, and no setting of the platform';
+      throw new StartupError(`The definition of the service is wrong: settings: '${name}' ${must}.`);
+    }
+    all.push([name, optional(name, 'what its feature takes', about, (text) => text)]);
   }
   return Object.fromEntries(all);
 }

@@ -10,6 +10,7 @@ import { brotliCompress, constants, gzip } from 'node:zlib';
 import { ApiError, ROUTE_NOT_FOUND } from '#errors';
 import { entityTag } from '#json';
 import { OpenApiDocument, Public } from '#operations';
+import { Clock } from '#runtime';
 import { Application, Config } from '#settings';
 import { deprecationsPage, type Guide, guidePage, swaggerUiPage } from './page-templates.js';
 
@@ -61,6 +62,7 @@ export class DocsPagesController {
     private readonly document: OpenApiDocument,
     private readonly application: Application,
     private readonly config: Config,
+    private readonly clock: Clock,
   ) {}
 
   @Get()
@@ -101,7 +103,8 @@ export class DocsPagesController {
 
   @Get('docs/deprecations')
   showDeprecations(@Res({ passthrough: true }) response: Response): Promise<Buffer> {
-    return revalidated(response, deprecationsPage(this.application.info.title, this.document.deprecations));
+    const { info } = this.application;
+    return revalidated(response, deprecationsPage(info.title, this.document.deprecations, this.clock.now()));
   }
 
   /**

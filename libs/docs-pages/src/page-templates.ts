@@ -72,16 +72,16 @@ export function guidePage(service: string, guide: Guide): string {
 }
 
 /** The page of deprecated operations, at /docs/deprecations. The anchor of an operation is its operationId. */
-export function deprecationsPage(service: string, deprecations: readonly DeprecatedOperation[]): string {
+export function deprecationsPage(service: string, deprecations: readonly DeprecatedOperation[], now: number): string {
   const sections = deprecations.map(
-    ({ operationId, endpoint, summary, since, sunset, replacement }) =>
+    ({ operationId, endpoint, summary, since, sunset, replacement, removedAt }) =>
       html`<section id="${operationId}">
         <h2><code>${endpoint}</code></h2>
         <p>${summary} (<code>${operationId}</code>)</p>
         <dl class="facts">
           <dt>Deprecated since</dt>
           <dd>${time(since)}</dd>
-          <dt>To be removed on</dt>
+          <dt>${removedAt <= now ? 'Removed on' : 'To be removed on'}</dt>
           <dd>${time(sunset)}</dd>
           <dt>Replacement</dt>
           <dd>${replacement}</dd>
@@ -89,9 +89,9 @@ export function deprecationsPage(service: string, deprecations: readonly Depreca
       </section>`,
   );
   const introduction = html`<p>
-    These operations still work, but are going to be removed. Until then every response of theirs carries the header
-    fields <code>Deprecation</code> (RFC 9745) and <code>Sunset</code> (RFC 8594), and a <code>Link</code> to what to
-    use instead; after that they respond only with 410 <code>operation_removed</code>.
+    These operations are going to be removed, or have been. Until then they work, and every response of theirs carries
+    the header fields <code>Deprecation</code> (RFC 9745) and <code>Sunset</code> (RFC 8594), and a <code>Link</code> to
+    what to use instead; after that they respond only with 410 <code>operation_removed</code>.
   </p>`;
   const content = sections.length > 0 ? html`${introduction}${sections}` : html`<p>No operation is deprecated.</p>`;
   const main = html`<main class="page">

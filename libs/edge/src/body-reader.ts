@@ -75,7 +75,8 @@ export class BodyReader {
     if (request.context.bodyError) throw request.context.bodyError;
     if (plan.leavesMultipart && /^multipart\//i.test(headers['content-type'] ?? '')) return this.leave(request);
     const fault = mediaTypeFault(request, plan);
-    if (fault && plan.isRequired) throw fault;
+    // A reader of multipart bodies reads no other, so the handler would do without.
+    if (fault && (plan.isRequired || (plan.leavesMultipart && plan.types !== undefined))) throw fault;
     if (fault) return this.leave(request);
     if (Number(headers['content-length'] ?? 0) > plan.maxBytes) throw bodyTooLarge(plan);
     sendContinue(request);

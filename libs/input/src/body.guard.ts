@@ -22,21 +22,29 @@ export const BODY_SETTINGS = {
 
 const BODY_LIMITS = 'platform:body-limits';
 
+/** The limits of one operation. */
+interface OperationLimits extends JsonLimits {
+  /** Largest body in bytes; `MAX_BODY_BYTES` if undefined. */
+  readonly bytes?: number;
+}
+
 /** The largest limits: a body of so many values takes some tens of ms, in which the process does nothing else. */
-const MOST: JsonLimits = { values: 100_000, levels: 100 };
+const MOST = { values: 100_000, levels: 100, bytes: 16_777_216 };
 
 /**
- * Sets how much the JSON body of an operation may hold, such as a list of a thousand objects. `MAX_BODY_BYTES` stays.
+ * Sets how much the body of an operation may hold, such as a list of a thousand objects.
  *
- * @example `@Post('bulk') @BodyLimits({ values: 50_000 }) addVisits(@Body() visits: NewVisits)`
- * @param limits `values`: values and member names together, {@link JSON_LIMITS} by default, 100 000 at most; objects, and numbers
- *   with an exponent or more than 15 characters, count twice. `levels`: nesting, at most 100
+ * @example `@Post('bulk') @BodyLimits({ values: 50_000, bytes: 4_194_304 }) addVisits(@Body() visits: NewVisits)`
+ * @param limits `values` of JSON: values and member names together, {@link JSON_LIMITS} by default, 100 000 at most; objects, and
+ *   numbers with an exponent or more than 15 characters, count twice. `levels` of JSON: nesting, at most 100. `bytes` of every type:
+ *   in place of `MAX_BODY_BYTES`, at most 16 MiB
  * @throws Error at import time for a limit that is no integer from 1 to the largest
  */
-export function BodyLimits(limits: Partial<JsonLimits>): MethodDecorator {
+export function BodyLimits(limits: Partial<OperationLimits>): MethodDecorator {
   const set = { ...JSON_LIMITS, ...limits };
-  for (const name of ['values', 'levels'] as const) {
-    if (Number.isInteger(set[name]) && set[name] >= 1 && set[name] <= MOST[name]) continue;
+  for (const name of ['values', 'levels', 'bytes'] as const) {
+    const { [name]: value = 1 } = set;
+    if (Number.isInteger(value) && value >= 1 && value <= MOST[name]) continue;
     throw new Error(`@BodyLimits: ${name} must be an integer from 1 to ${MOST[name]}.`);
   }
   return SetMetadata(BODY_LIMITS, set);
@@ -139,15 +147,17 @@ function bodyPlanOf(
   // The class of the whole body, if one parameter takes it.
   const parameterType = bodies.length === 1 && bodies[0]?.data === undefined ? bodies[0]?.metatype : undefined;
   const types = declaredTypesOf(controller, handler);
+  const isMultipart = types?.some((name) => name.startsWith('multipart/')) === true;
+  const limits = Reflect.getMetadata(BODY_LIMITS, handler) as OperationLimits | undefined;
   return {
     isRequired: has('BODY', 'RAW_BODY'),
-    leavesMultipart: !isTaken || has('FILE', 'FILES') || types?.some((name) => name.startsWith('multipart/')) === true,
+    leavesMultipart: !isTaken || has('FILE', 'FILES') || isMultipart,
     isUnpiped: (has('REQUEST') || !isTaken) && bodies.length === 0,
-    ignoresFaults: !isTaken && !hasGuard,
-    maxBytes,
-    limits: (Reflect.getMetadata(BODY_LIMITS, handler) as JsonLimits | undefined) ?? JSON_LIMITS,
+    ignoresFaults: !isTaken && !hasGuard && !isMultipart,
+    maxBytes: limits?.bytes ?? maxBytes,
+    limits: limits ?? JSON_LIMITS,
     keepsBytes: isLookedAt || has('RAW_BODY', 'REQUEST'),
-    types: isTaken ? types : undefined,
+    types: isTaken || isMultipart ? types : undefined,
     parameterType,
   };
 }

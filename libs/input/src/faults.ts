@@ -19,6 +19,9 @@ const TYPE_RULES = [
   ],
 ];
 
+/** The beginning of the clause of `@ValidateNested` for an item, which names the list again. */
+const NESTED_EACH = /^each value in nested property \S+(?= must be either object or array$)/;
+
 /** Thrown by a ValidationPipe in place of an exception. */
 export class RefusedInput extends Error {
   constructor(readonly errors: readonly ValidationError[]) {
@@ -51,10 +54,11 @@ function faultOf(
   if (rule === undefined) return undefined;
   const context: unknown = contexts[rule];
   if (rule === DECLARED) return (context as { checked: CheckedProperty }).checked.faultOf(value, {}, path);
+  const clause = (constraints[rule] as string).replace(NESTED_EACH, property);
   return {
     property: joined(path, property),
     rule,
-    message: joined(path, constraints[rule] as string),
+    message: joined(path, clause),
     ...(context !== undefined && { context }),
   };
 }

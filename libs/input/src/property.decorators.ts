@@ -56,12 +56,38 @@ type OneOrArray =
       uniqueItems?: boolean;
     };
 
-interface TextLimits {
-  minLength: number;
-  maxLength: number;
+interface TextRules {
+  minLength?: number;
+  maxLength?: number;
   /** Whether white space alone is refused. */
   notBlank?: boolean;
+  /** A regular expression of JavaScript with the flag `u`, for rule and document; anchored by `^` and `$` where it must fit all. */
+  pattern?: string;
 }
+
+const DATE = '[0-9]{4}-(0[1-9]|1[0-2])-(0[1-9]|[12][0-9]|3[01])';
+const HEX = (digits: number): string => `[0-9A-Fa-f]{${digits}}`;
+const LABEL = '[A-Za-z0-9]([A-Za-z0-9-]{0,61}[A-Za-z0-9])?';
+
+/** Texts of a format: the clause, the longest one, its pattern, and what no pattern says. */
+const FORMATS = {
+  decimal: ['a decimal such as "12.50"', 100, '^-?(0|[1-9][0-9]*)(\\.[0-9]+)?$'],
+  date: ['a date such as 2026-02-28', 10, `^${DATE}$`, isDay],
+  // Six digits, as PostgreSQL stores them.
+  'date-time': [
+    'a time with offset such as 2026-02-28T09:30:00Z',
+    32,
+    `^${DATE}T([01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9](\\.[0-9]{1,6})?(Z|[+-](0[0-9]|1[0-4]):[0-5][0-9])$`,
+    isDay,
+  ],
+  email: ['an e-mail address', 254, `^[\\w.!#$%&'*+/=?^\`{|}~-]+@${LABEL}(\\.${LABEL})+$`],
+  uri: ['an http or https URL', 2_048, '^https?://[!-~]+$', (text: string) => URL.canParse(text)],
+  uuid: ['a UUID', 36, `^${HEX(8)}-${HEX(4)}-${HEX(4)}-${HEX(4)}-${HEX(12)}$`],
+} as const satisfies Record<string, readonly [string, number, string, ((text: string) => boolean)?]>;
+
+/** Either the lengths or a format, which has lengths of its own. */
+type TextLimits = TextRules &
+  ({ minLength: number; maxLength: number; format?: undefined } | { format: keyof typeof FORMATS });
 
 interface IntegerLimits {
   /** At least -(2^53 - 1). */
@@ -80,28 +106,59 @@ interface EnumValues {
 }
 
 /**
- * A string without U+0000 and unpaired surrogates. Its length counts Unicode code points, as in JSON Schema.
+ * A string without U+0000 and unpaired surrogates. Its length counts Unicode code points, as in JSON Schema. The handler gets it as
+ * it was sent, with a `format`, too: a decimal may be rounded by its column.
  *
  * @example `@TextProperty({ description: 'Its colour.', minLength: 1, maxLength: 40, example: 'red' }) colour: string;`
+ * @example `@TextProperty({ description: 'Its price.', format: 'decimal', pattern: '^[0-9]{1,8}(\\.[0-9]{1,2})?$' }) price: string;`
  */
 export function TextProperty(
   options: Described & TextLimits & OneOrArray & { default?: string | readonly string[] },
 ): PropertyDecorator {
-  const { minLength, maxLength, notBlank = false, ...described } = options;
+  const { minLength, maxLength, notBlank = false, pattern, format, ...described } = options;
+  if (format === undefined) {
+    const limits = { minLength, maxLength, notBlank, pattern };
+    const documented = { minLength, maxLength, pattern: pattern ?? (notBlank ? NOT_BLANK : WITHOUT_NULL) };
+    return valueOrArray(described, { ...textRule(limits), schema: { type: 'string', ...documented } });
+  }
+  const [expected, longest, form, check] = FORMATS[format] as readonly [string, number, string, typeof isDay?];
+  const limits = { ...(minLength !== undefined && { minLength }), maxLength: maxLength ?? longest, notBlank };
+  const own = textRule({ ...limits, pattern });
+  const whole = new RegExp(form, 'u');
   return valueOrArray(described, {
+    expected: `${expected} of at most ${limits.maxLength} characters${pattern === undefined ? '' : ` that matches ${pattern}`}`,
+    schema: { type: 'string', format, ...limits, notBlank: undefined, pattern: pattern ?? form },
+    refusing: (value) =>
+      own.refusing(value) ?? (whole.test(value as string) && check?.(value as string) !== false ? undefined : 'format'),
+  });
+}
+
+/** The rule of a text without its schema. */
+function textRule({ minLength, maxLength = Infinity, notBlank, pattern }: TextRules): Omit<Rule, 'schema'> {
+  const regExp = pattern === undefined ? undefined : new RegExp(pattern, 'u');
+  const most =
+    maxLength === Infinity ? '' : minLength === undefined ? `at most ${maxLength}` : `${minLength} to ${maxLength}`;
+  return {
     expected:
-      `a string of ${minLength} to ${maxLength} characters` +
-      `${notBlank ? ', not blank,' : ''} without NUL or unpaired surrogates`,
-    schema: { type: 'string', minLength, maxLength, pattern: notBlank ? NOT_BLANK : WITHOUT_NULL },
+      `a string${most && ` of ${most} characters`}${notBlank ? ', not blank,' : ''} without NUL or unpaired surrogates` +
+      `${pattern === undefined ? '' : ` that matches ${pattern}`}`,
     refusing: (value) => {
       if (typeof value !== 'string') return 'type';
       // A string has at most two UTF-16 units a character, so longer ones need no counting.
       if (value.length > 2 * maxLength || (value.length > maxLength && countCharacters(value) > maxLength))
         return 'maxLength';
-      if (countCharacters(value) < minLength) return 'minLength';
-      return (notBlank && !/\S/u.test(value)) || UNSTORABLE.test(value) ? 'pattern' : undefined;
+      if (minLength !== undefined && countCharacters(value) < minLength) return 'minLength';
+      const isRefused = (notBlank && !/\S/u.test(value)) || UNSTORABLE.test(value) || regExp?.test(value) === false;
+      return isRefused ? 'pattern' : undefined;
     },
-  });
+  };
+}
+
+/** Whether the text begins with a day of the calendar; PostgreSQL has no year 0. */
+function isDay(text: string): boolean {
+  const day = text.slice(0, 10);
+  const time = new Date(`${day}T00:00:00Z`);
+  return !day.startsWith('0000') && !Number.isNaN(time.getTime()) && time.toISOString().startsWith(day);
 }
 
 /**
@@ -197,8 +254,8 @@ export function IntegerParameter(
 }
 
 /**
- * A query parameter that the handler checks, such as a cursor. `maxLength` and `pattern` are for the document. Text that
- * PostgreSQL cannot store is refused, unless the handler takes `anyText`.
+ * A query parameter that the handler looks at. Text that PostgreSQL cannot store is refused. With `anyText` the handler checks
+ * everything, such as a cursor, and `maxLength` and `pattern` are for the document.
  *
  * @example `@OpaqueParameter({ description: 'Only visits for this reason.', required: false }) reason?: string;`
  */
@@ -206,12 +263,9 @@ export function OpaqueParameter(
   options: Described & { maxLength?: number; pattern?: string; anyText?: boolean },
 ): PropertyDecorator {
   const { anyText = false, ...described } = options;
-  return checkedProperty(described, {
-    expected: 'a string without NUL or unpaired surrogates',
-    schema: { type: 'string' },
-    refusing: (value) =>
-      typeof value !== 'string' ? 'type' : anyText || !UNSTORABLE.test(value) ? undefined : 'pattern',
-  });
+  const rule = { ...textRule(described), schema: { type: 'string' } };
+  const anyRule: Rule = { ...rule, refusing: (value) => (typeof value === 'string' ? undefined : 'type') };
+  return checkedProperty(described, anyText ? anyRule : rule);
 }
 
 /**

@@ -139,10 +139,10 @@ test('a cursor is refused with other filters than its own', () => {
   const cursor = order.encode({ id: 7n }, { status: '1', from: undefined });
   expect(order.decode(cursor, { status: '1' })).toBe(7n);
   expect(refusal(cursor, { status: 1 })).toBe(
-    'cursor was made with other filters; send the same status as on the first page',
+    'cursor was made with other filters; send the same ones as on the first page',
   );
   expect(refusal(cursor, { status: undefined, from: '1' })).toBe(
-    'cursor was made with other filters; send the same status, from as on the first page',
+    'cursor was made with other filters; send the same ones as on the first page',
   );
 });
 

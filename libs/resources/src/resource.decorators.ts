@@ -58,11 +58,9 @@ export function ArraySchema(item: Type, description: string, maxItems: number): 
   return applyDecorators(ApiExtraModels(item), ApiSchema(schema), SetMetadata(ARRAY_SCHEMA, true));
 }
 
-/** The header field of the address of the next page, which the document describes. */
-const headers = { Link: { $ref: '#/components/headers/NextPage' } };
-
 /**
- * Sends the items of a `Page` as an array, with a `Link` to the next page (RFC 8288). Documents both, and `invalid_cursor`.
+ * Sends the items of a `Page` as an array, with a `Link` to the next page (RFC 8288). Documents both, and `invalid_cursor`;
+ * `@ApiOkResponse({ headers })` beside it adds header fields.
  *
  * Interceptors get the page as the handler has returned it, so a cache may keep it, also as JSON, and send items and `Link` again.
  *
@@ -70,7 +68,10 @@ const headers = { Link: { $ref: '#/components/headers/NextPage' } };
  * @param type the class of the items, or an `@ArraySchema` of them
  */
 export function Paged(type: Type, description: string): MethodDecorator {
-  const schema = { type: 'array', maxItems: MAX_PAGE_SIZE, items: { $ref: getSchemaPath(type) } };
+  const ref = { $ref: getSchemaPath(type) };
+  const isArray = Reflect.hasMetadata(ARRAY_SCHEMA, type);
+  // As a schema, because `@ApiOkResponse` above would remove a type. The document adds the header field.
+  const schema = isArray ? ref : { type: 'array', maxItems: MAX_PAGE_SIZE, items: ref };
   return (prototype, name, descriptor) => {
     const { constructor: controller } = prototype as { constructor: Type };
     const handler = (descriptor as PropertyDescriptor).value as Handler;
@@ -85,9 +86,8 @@ export function Paged(type: Type, description: string): MethodDecorator {
       };
     };
     applyDecorators(
-      ...(Reflect.hasMetadata(ARRAY_SCHEMA, type)
-        ? [ApiOkResponse({ description, type, headers })]
-        : [ApiExtraModels(type), ApiOkResponse({ description, schema, headers })]),
+      ApiExtraModels(type),
+      ApiOkResponse({ description, schema }),
       FailsWith(INVALID_CURSOR),
       SetMetadata(TO_SENT_METADATA, toSent),
     )(prototype, name, descriptor as TypedPropertyDescriptor<unknown>);

@@ -4,6 +4,7 @@ import {
   ApiCreatedResponse,
   ApiOkResponse,
   ApiOperation,
+  ApiProduces,
   ApiProperty,
   ApiSchema,
   type OpenAPIObject,
@@ -235,5 +236,28 @@ describe('OpenApiDocument', () => {
     const of = (method: 'get' | 'post'): string[] => Object.keys(paths['/several']?.[method]?.responses ?? {});
     expect(of('post')).toEqual(expect.arrayContaining(['409', '410']));
     expect(of('get')).not.toContain('409');
+  });
+
+  test('names the media type that is sent, and 304 only for JSON', async () => {
+    const handlers = {
+      text: [Get('text'), ApiOkResponse({ type: String })],
+      bytes: [Get('bytes'), ApiOkResponse({ type: Buffer })],
+      rows: [Get('rows'), ApiProduces('text/csv'), ApiOkResponse({ type: String })],
+      toys: [Get('toys'), ApiOkResponse({ type: [String] })],
+      follow: [Sse('events'), ApiOkResponse({ type: Object })],
+    };
+    const { paths } = await describeControllers(controllerOf('games', handlers));
+    const found = Object.entries(paths).map(([path, { get }]) => {
+      const responses = get?.responses as Record<string, { content: object; headers: object }>;
+      const { content, headers } = responses[200] ?? { content: {}, headers: {} };
+      return [path, Object.keys(content), '304' in responses, 'ETag' in headers];
+    });
+    expect(found).toEqual([
+      ['/games/text', ['text/plain'], false, false],
+      ['/games/bytes', ['application/octet-stream'], false, false],
+      ['/games/rows', ['text/csv'], false, false],
+      ['/games/toys', ['application/json'], true, true],
+      ['/games/events', ['text/event-stream'], false, false],
+    ]);
   });
 });

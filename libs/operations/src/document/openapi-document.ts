@@ -70,6 +70,8 @@ export interface DeprecatedOperation extends Deprecation {
   /** Method and path, such as `GET /orders/{orderId}`. */
   readonly endpoint: string;
   readonly summary: string;
+  /** The time in ms since 1970 from which it answers 410; Infinity for never. */
+  readonly removedAt: number;
 }
 
 /**
@@ -185,7 +187,14 @@ export class OpenApiDocument {
         Object.assign(item, { [method]: describeOperation(method, own, { ...operation, ...added }) });
         if (operation.deprecation && operationId === operation.name) {
           const endpoint = `${method.toUpperCase()} ${path}`;
-          this.deprecations.push({ ...operation.deprecation, operationId, endpoint, summary: described.summary ?? '' });
+          const { removedAt, deprecation } = operation;
+          this.deprecations.push({
+            ...deprecation,
+            operationId,
+            endpoint,
+            summary: described.summary ?? '',
+            removedAt,
+          });
         }
       }
     }

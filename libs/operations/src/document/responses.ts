@@ -44,6 +44,8 @@ import { responseHeaders } from './response-headers.js';
 /** What a handler declares, and what the parts add to its responses. */
 export type Traits = Operation & DocumentedPart;
 
+const JSON_TYPE = 'application/json';
+
 const KEY_ERRORS = [MISSING_API_KEY, INVALID_API_KEY, EXPIRED_API_KEY, REVOKED_API_KEY];
 
 /**
@@ -113,7 +115,7 @@ export function describeResponses(method: string, operation: OperationObject, tr
       status < 400 ? describeSuccess(method, status, response, traits) : describeErrors(status, [], traits, response);
   }
   const found = described[200];
-  if (method === 'get' && found !== undefined && 'headers' in found) {
+  if (found !== undefined && 'headers' in found && found.headers?.['ETag'] !== undefined) {
     const description = 'Not modified: `If-None-Match` names the current `ETag`. There is no body.';
     described[304] = { description, headers: found.headers };
   }
@@ -142,7 +144,9 @@ function describeSuccess(
   { description, headers, content }: ResponseObject,
   traits: Traits,
 ): ResponseObject {
-  const isRepresentation = method === 'get' && status === 200;
+  const sent = contentOf(content, traits);
+  // Only JSON has an entity tag.
+  const isRepresentation = method === 'get' && status === 200 && !traits.isStream && hasJson(sent);
   return {
     description: description || `${STATUS_CODES[status]}.`,
     headers: {
@@ -150,10 +154,32 @@ function describeSuccess(
       ...(isRepresentation ? responseHeaders('ETag', 'Vary') : {}),
       ...headersOf(traits),
       ...(traits.isIdempotent ? responseHeaders('Idempotent-Replayed') : {}),
+      ...(traits.toSent ? { Link: { $ref: '#/components/headers/NextPage' } } : {}),
       ...headers,
     },
-    ...(content ? { content } : {}),
+    ...(sent ? { content: sent } : {}),
   };
+}
+
+function hasJson(content: ResponseObject['content']): boolean {
+  return content === undefined || Object.keys(content).some((type) => /json|\*/.test(type));
+}
+
+/** The content under the media type that is sent: @nestjs/swagger calls that of texts, bytes and events JSON, too. */
+function contentOf(content: ResponseObject['content'], { isStream }: Traits): ResponseObject['content'] {
+  const { [JSON_TYPE]: json, ...others } = content ?? {};
+  if (json === undefined) return content;
+  const { type, format } = (json.schema ?? {}) as SchemaObject;
+  const isText = type === 'string' && format === undefined;
+  const isBytes = type === 'string' && format === 'binary';
+  const sent = isStream
+    ? 'text/event-stream'
+    : isText
+      ? 'text/plain'
+      : isBytes
+        ? 'application/octet-stream'
+        : JSON_TYPE;
+  return { [sent]: json, ...others };
 }
 
 /** Every error with which an operation can answer a request that is valid HTTP. */
