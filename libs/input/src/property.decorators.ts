@@ -69,8 +69,10 @@ const DATE = '[0-9]{4}-(0[1-9]|1[0-2])-(0[1-9]|[12][0-9]|3[01])';
 const HEX = (digits: number): string => `[0-9A-Fa-f]{${digits}}`;
 const LABEL = '[A-Za-z0-9]([A-Za-z0-9-]{0,61}[A-Za-z0-9])?';
 
+type TextFormat = 'decimal' | 'date' | 'date-time' | 'email' | 'uri' | 'uuid';
+
 /** Texts of a format: the clause, the longest one, its pattern, and what no pattern says. */
-const FORMATS = {
+const FORMATS: Record<TextFormat, readonly [string, number, string, ((text: string) => boolean)?]> = {
   decimal: ['a decimal such as "12.50"', 100, '^-?(0|[1-9][0-9]*)(\\.[0-9]+)?$'],
   date: ['a date such as 2026-02-28', 10, `^${DATE}$`, isDay],
   // Six digits, as PostgreSQL stores them.
@@ -83,11 +85,10 @@ const FORMATS = {
   email: ['an e-mail address', 254, `^[\\w.!#$%&'*+/=?^\`{|}~-]+@${LABEL}(\\.${LABEL})+$`],
   uri: ['an http or https URL', 2_048, '^https?://[!-~]+$', (text: string) => URL.canParse(text)],
   uuid: ['a UUID', 36, `^${HEX(8)}-${HEX(4)}-${HEX(4)}-${HEX(4)}-${HEX(12)}$`],
-} as const satisfies Record<string, readonly [string, number, string, ((text: string) => boolean)?]>;
+};
 
 /** Either the lengths or a format, which has lengths of its own. */
-type TextLimits = TextRules &
-  ({ minLength: number; maxLength: number; format?: undefined } | { format: keyof typeof FORMATS });
+type TextLimits = TextRules & ({ minLength: number; maxLength: number; format?: undefined } | { format: TextFormat });
 
 interface IntegerLimits {
   /** At least -(2^53 - 1). */
@@ -121,13 +122,13 @@ export function TextProperty(
     const documented = { minLength, maxLength, pattern: pattern ?? (notBlank ? NOT_BLANK : WITHOUT_NULL) };
     return valueOrArray(described, { ...textRule(limits), schema: { type: 'string', ...documented } });
   }
-  const [expected, longest, form, check] = FORMATS[format] as readonly [string, number, string, typeof isDay?];
-  const limits = { ...(minLength !== undefined && { minLength }), maxLength: maxLength ?? longest, notBlank };
-  const own = textRule({ ...limits, pattern });
+  const [expected, longest, form, check] = FORMATS[format];
+  const limits = { ...(minLength !== undefined && { minLength }), maxLength: maxLength ?? longest };
+  const own = textRule({ ...limits, notBlank, pattern });
   const whole = new RegExp(form, 'u');
   return valueOrArray(described, {
     expected: `${expected} of at most ${limits.maxLength} characters${pattern === undefined ? '' : ` that matches ${pattern}`}`,
-    schema: { type: 'string', format, ...limits, notBlank: undefined, pattern: pattern ?? form },
+    schema: { type: 'string', format, ...limits, pattern: pattern ?? form },
     refusing: (value) =>
       own.refusing(value) ?? (whole.test(value as string) && check?.(value as string) !== false ? undefined : 'format'),
   });
