@@ -263,9 +263,9 @@ describe('requests and responses', () => {
         const { examples: [value] = [] } = resolve({ components } as OpenApi, schema as Described) as {
           examples?: unknown[];
         };
-        return value === undefined ? [] : [`${name}=${String(value)}`];
+        return value === undefined ? [] : [`${name}=${JSON.stringify(value)}`];
       });
-      expect(examples).toEqual(['limit=20', 'status=available', 'petId=1']);
+      expect(examples).toEqual(['limit=20', 'status="available"', 'petId=1']);
       for (const query of ['limit=20', 'status=available', 'limit=20&status=available']) {
         const listed = await extended.client.get(`/v1/pets?${query}`);
         expect([query, listed.status, listed.json]).toEqual([query, 200, [exampleOf('Pet')]]);
