@@ -160,7 +160,7 @@ testOnce("a schema of the owner's name, which the service does not look into", a
   );
   expect((await petstore(database, 'migrate')).code).toBe(0);
   expect(await services.refusal(database.settings)).toMatch(
-    / schema is empty\. Run '.+ migrate'\. If that finds nothing to do, .* "\$user" .* search_path for both roles\.$/,
+    / schema is empty\. Run .+ migrate'\. If that finds nothing to do, .* such as "\$user", .* search_path for both roles\.$/,
   );
 });
 
