@@ -17,7 +17,7 @@ if (!isBuilt && !hasCompiler) {
   process.exit(1);
 }
 if (hasCompiler && !isCurrent) {
-  process.stderr.write('Building …\n');
+  process.stderr.write('Building the service: half a minute to a minute …\n');
   const { status } = spawnSync('npm', ['run', '--silent', 'build'], { cwd: root, stdio: ['ignore', 2, 2] });
   process.exit(status ?? 1);
 }

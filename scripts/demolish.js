@@ -1,16 +1,18 @@
 /**
  * Takes parts out of a copy of the repository, and shows that the rest works:
  *
- *   npm run demolish -- [part ...] [all]
+ *   node scripts/demolish.js [part ...] [all]
  *
  * Without names, each part in turn, and then all of them at once. A part goes with its import and its word in the list of
  * src/app.description.ts, and its folder. The rest must compile, and the service built from it must keep the contract.
  */
 import { cpSync, existsSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { startPostgresqlServer } from '../test/support/postgresql-server.ts';
-import { RepositoryCopy } from '../test/support/repository-copy.ts';
-import { ServiceProcess } from '../test/support/service-process.ts';
+import '../test/support/register-typescript.js';
+
+const { startPostgresqlServer } = await import('../test/support/postgresql-server.ts');
+const { RepositoryCopy } = await import('../test/support/repository-copy.ts');
+const { ServiceProcess } = await import('../test/support/service-process.ts');
 
 const root = join(import.meta.dirname, '..');
 const DEFINITION = 'src/app.description.ts';

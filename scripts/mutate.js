@@ -1,7 +1,7 @@
 /**
  * Changes the code of a folder in one place at a time, in a copy of the repository, and prints each change that no test notices:
  *
- *   npm run mutate -- <folder or file> [number] [--seed <number>] [--tests <pattern>]
+ *   node scripts/mutate.js <folder or file> [number] [--seed <number>] [--tests <pattern>]
  *
  * `--tests` is a regular expression of paths of tests; without it, those that call the service, and the unit tests of the
  * folder, without long ones. They run on PostgreSQL: that of TEST_DATABASE_URL, which saves two seconds each, or their own.
@@ -28,7 +28,7 @@ const { values, positionals } = parseArgs({
 });
 const [folder, count = '10'] = positionals;
 if (folder === undefined) {
-  process.stderr.write('npm run mutate -- <folder or file> [number] [--seed <number>] [--tests <pattern>]\n');
+  process.stderr.write('node scripts/mutate.js <folder or file> [number] [--seed <number>] [--tests <pattern>]\n');
   process.exit(1);
 }
 const ofProcesses = /\b(operation|faults)\//.exec(values.tests ?? '')?.[1];

@@ -1,5 +1,5 @@
 /**
- * Prints the way of warm requests through the files of the service: npm run path, or npm run path -- GET /v1/pets
+ * Prints the way of warm requests through the files of the service: node scripts/path.js, or node scripts/path.js GET /v1/pets
  *
  * Starts the built service on the database of DATABASE_URL, else on an embedded one. Each of its functions records its file
  * when it is called. The room of a file is its library, or its folder of src. What all rooms stand on is left out. A body follows

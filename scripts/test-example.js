@@ -18,7 +18,9 @@ import {
 } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { assemble, commandOf } from '../test/ship/support/dockerfile.ts';
+import '../test/support/register-typescript.js';
+
+const { assemble, commandOf } = await import('../test/ship/support/dockerfile.ts');
 
 const ROOT = join(import.meta.dirname, '..');
 const START_TIMEOUT_MS = 180_000;

@@ -1,7 +1,7 @@
 /**
  * Tries the newest releases of the frameworks within the ranges of package.json, in a temporary copy of the repository:
  *
- *   npm run try:newest
+ *   node scripts/try-newest.js
  *
  * Frameworks that belong together are one trial. A trial installs their newest releases, builds, and runs the specs of what they do not
  * document, the test of handler calls and the contract. The command fails if a trial fails, or the table of tested releases lacks one, and

@@ -10,7 +10,7 @@ import type { HttpAnswer } from '../support/http-client.js';
  * request was generated, and from a model of the catalogue, without any code of the service. Every response must also
  * be one that the served document describes.
  *
- * The environment variable FUZZ_REQUESTS sets the number of requests (`npm run test:fuzz` sends 20,000) and FUZZ_SEED the
+ * The environment variable FUZZ_REQUESTS sets the number of requests (`.ci/nightly` sends 20,000) and FUZZ_SEED the
  * seed; a failure prints the seed. The same seed makes the same requests.
  */
 const REQUESTS = Number(process.env.FUZZ_REQUESTS ?? 2_000);

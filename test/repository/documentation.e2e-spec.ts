@@ -132,12 +132,17 @@ function anchorsOf(document: string): string[] {
 describe.each(DOCUMENTS)('%s', (document) => {
   const text = read(document);
 
-  test('names only npm scripts that exist', () => {
+  test('names only npm scripts, programs and projects of tests that exist', () => {
     const scriptsOf = (path: string): object => (JSON.parse(read(path)) as { scripts: object }).scripts;
     const scripts = { ...scriptsOf('package.json'), ...scriptsOf('examples/orders/package.json') };
     const commands = text.matchAll(/npm (?:--silent )?(?:run (?:--silent )?([\w:.-]+)|(test|start)\b)/g);
     const named = [...commands].map(([, script, lifeCycle]) => script ?? lifeCycle ?? '');
     expect(named.filter((name) => !(name in scripts))).toEqual([]);
+    if (document === 'CHANGELOG.md') return;
+    const programs = [...text.matchAll(/node ((?:scripts|clients)\/[\w./-]+)/g)].map(([, path = '']) => path);
+    expect(programs.filter((path) => !existsSync(join(ROOT, path)))).toEqual([]);
+    const projects = [...text.matchAll(/scripts\/test\.js ([\w,-]+)/g)].flatMap(([, list = '']) => list.split(','));
+    expect(projects.filter((name) => !read('jest.config.js').includes(`'${name}'`))).toEqual([]);
   });
 
   test('names only settings that exist, if operators read it', () => {

@@ -12,7 +12,7 @@ function read(path: string): string {
   return readFileSync(join(ROOT, path), 'utf8');
 }
 
-/* The package that separate projects install. `npm run test:example` tests it in such a project. */
+/* The package that separate projects install. `node scripts/test-example.js` tests it in such a project. */
 
 describe('the entry points', () => {
   test.each([

@@ -2,7 +2,7 @@ import { execFile } from 'node:child_process';
 import { promisify } from 'node:util';
 import { createTestDatabase } from '../support/database.js';
 
-/* A request passes few files, and is not handed to and fro between rooms. `npm run path` prints its way. */
+/* A request passes few files, and is not handed to and fro between rooms. `node scripts/path.js` prints its way. */
 
 test('GET of a pet passes at most 11 rooms and returns at most 8 times, POST 10 and 21', async () => {
   const database = await createTestDatabase();
@@ -17,6 +17,6 @@ test('GET of a pet passes at most 11 rooms and returns at most 8 times, POST 10 
     Math.min(rooms, limits[0]),
     Math.min(returns, limits[1]),
   ];
-  // `npm run path` shows where it leaves a room and returns.
+  // `node scripts/path.js` shows where it leaves a room and returns.
   expect(ways).toEqual([most(200, ways[0], 11, 8), most(201, ways[1], 10, 21)]);
 }, 180_000);

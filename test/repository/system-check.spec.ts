@@ -41,15 +41,19 @@ test.each(['bundle/main', 'src/main', 'src/cli'])('%s.js runs the check before i
   expect(readFileSync(program, 'utf8')).not.toMatch(/^import .*['"]\.\.?\//m);
 });
 
+test('npm run shows at most twenty scripts; the rest are run by the names of their files', () => {
+  expect(Object.keys(scripts).length).toBeLessThanOrEqual(20);
+});
+
 test('npm start and npm run petstore run the check first, and npm ci refuses an old Node.js', () => {
-  for (const name of ['prestart', 'prepetstore']) {
+  for (const name of ['start', 'petstore']) {
     expect([name, scripts[name]]).toEqual([name, expect.stringMatching(/^node scripts\/check-system\.cjs && /)]);
   }
   expect(readFileSync(join(ROOT, '.npmrc'), 'utf8')).toContain('engine-strict=true');
 });
 
 test('a build without the compiler, as after npm ci under NODE_ENV=production, fails with the command that installs it', () => {
-  expect(scripts['prebuild']).toBe('node scripts/check-compiler.js');
+  expect(scripts['build']).toMatch(/^node scripts\/check-compiler\.js && /);
   const copy = mkdtempSync(join(tmpdir(), 'petstore-compiler-'));
   try {
     const program = join(copy, 'check-compiler.mjs');

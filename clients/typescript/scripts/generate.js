@@ -10,7 +10,7 @@ import { int64MembersOf } from './int64-members.js';
 
 const DOCUMENT = new URL('../../../openapi.json', import.meta.url);
 const GENERATED = new URL('../src/generated/', import.meta.url);
-const HEADING = '// Generated from openapi.json by `npm run generate:client`. Do not edit.\n\n';
+const HEADING = '// Generated from openapi.json by `npm run generate`. Do not edit.\n\n';
 
 const BIGINT = ts.factory.createKeywordTypeNode(ts.SyntaxKind.BigIntKeyword);
 
@@ -33,7 +33,7 @@ for (const [name, text] of Object.entries(files)) {
   if (!process.argv.includes('--check')) {
     writeFileSync(file, text);
   } else if (readFileSync(file, 'utf8') !== text) {
-    process.stderr.write(`${file} differs from openapi.json. Run: npm run generate:client\n`);
+    process.stderr.write(`${file} differs from openapi.json. Run: npm run generate\n`);
     process.exitCode = 1;
   }
 }

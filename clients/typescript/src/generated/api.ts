@@ -1,4 +1,4 @@
-// Generated from openapi.json by `npm run generate:client`. Do not edit.
+// Generated from openapi.json by `npm run generate`. Do not edit.
 
 export interface paths {
     "/pets": {

@@ -1,3 +1,3 @@
-// Generated from openapi.json by `npm run generate:client`. Do not edit.
+// Generated from openapi.json by `npm run generate`. Do not edit.
 
 export const INT64_MEMBERS: ReadonlySet<string> = new Set(['categoryId', 'id']);
