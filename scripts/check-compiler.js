@@ -1,4 +1,4 @@
-/** Ends with one line when the compiler is not installed, before a build. */
+/** Ends with one line when the packages for development are not installed, before a command that needs them. */
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 
@@ -9,7 +9,7 @@ export const hasCompiler = existsSync(join(import.meta.dirname, '../node_modules
 
 if (process.argv[1] === import.meta.filename && !hasCompiler) {
   process.stderr.write(
-    `petstore: The compiler is not installed: npm leaves it out under NODE_ENV=production. Run '${INSTALL}'.\n`,
+    `petstore: The packages for development are not installed (npm leaves them out under NODE_ENV=production). Run '${INSTALL}'.\n`,
   );
   process.exit(1);
 }

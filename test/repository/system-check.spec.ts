@@ -52,8 +52,10 @@ test('npm start and npm run petstore run the check first, and npm ci refuses an 
   expect(readFileSync(join(ROOT, '.npmrc'), 'utf8')).toContain('engine-strict=true');
 });
 
-test('a build without the compiler, as after npm ci under NODE_ENV=production, fails with the command that installs it', () => {
-  expect(scripts['build']).toMatch(/^node scripts\/check-compiler\.js && /);
+test('without the packages for development, as before npm ci, a script that needs them fails with the command that installs them', () => {
+  for (const name of ['build', 'lint', 'format', 'check:types', 'generate:feature']) {
+    expect([name, scripts[name]]).toEqual([name, expect.stringMatching(/^node scripts\/check-compiler\.js && /)]);
+  }
   const copy = mkdtempSync(join(tmpdir(), 'petstore-compiler-'));
   try {
     const program = join(copy, 'check-compiler.mjs');
