@@ -95,6 +95,7 @@ async function testProject(directory) {
   orders('keys', 'create', '--client', 'shop', '--scopes', 'orders:read', '--quiet');
   // The exit code of a refused command passes through npm.
   orders('keys', 'create', '--client', 'shop', '--scopes', 'orders:read,', { status: 1 });
+  run(directory, 'npx', '--no', 'petstore', '--help');
   step('another feature');
   run(directory, 'npm', 'run', '--silent', 'generate:feature', '--', 'returned-parcels');
   run(directory, join(ROOT, 'node_modules/.bin/eslint'), '--config', join(ROOT, 'eslint.config.js'), 'src', 'test');

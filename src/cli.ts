@@ -1,3 +1,4 @@
+#!/usr/bin/env node
 import { createRequire } from 'node:module';
 
 // An old Node.js fails to load the modules below, without saying that it is too old.

@@ -1,3 +1,4 @@
+import { spawnSync } from 'node:child_process';
 import { readFileSync } from 'node:fs';
 import { mkdtemp, readdir, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
@@ -145,6 +146,11 @@ if (engine === 'postgresql') {
     expect([none.code, none.stderr]).toEqual([1, expect.stringContaining(`Usage: ${CLI} [options] [command]\n`)]);
     expect([nested.code, nested.stdout]).toEqual([0, expect.stringContaining(`Usage: ${CLI} keys create [options]\n`)]);
     expect(byNpm.stdout).toContain('Usage: npm run petstore -- keys list [options]\n');
+  });
+
+  test('npx finds the command in the repository, and help says so', () => {
+    const { stdout } = spawnSync('npx', ['--no', 'petstore', 'keys', '--help'], { cwd: import.meta.dirname, encoding: 'utf8' });
+    expect(stdout).toContain('Usage: npx --no petstore keys [options] [command]\n');
   });
 
   test('an empty list of keys says whether there are others, and what to do', async () => {

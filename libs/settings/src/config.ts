@@ -1,5 +1,5 @@
 import { existsSync } from 'node:fs';
-import { dirname, join, relative } from 'node:path';
+import { basename, dirname, join, relative } from 'node:path';
 import { StartupError } from '#runtime';
 import { type Environment, type Settings, type SettingsOf, WrongValue } from './setting.js';
 
@@ -23,11 +23,12 @@ export interface Product {
 }
 
 /**
- * How to run a command where this process runs: as the product says if npm has started it, else with the file `cli.js` beside its
+ * How to run a command where this process runs: by npx or as the product says if npm has started it, else with the file `cli.js` beside its
  * program, such as `node dist/src/cli.js`. A service, which shows it to strangers, names no file outside its working directory.
  */
 export function commandHere({ command }: Product): string {
   const [, program] = process.argv;
+  if (process.env['npm_lifecycle_event'] === 'npx' && program !== undefined) return `npx --no ${basename(program)}`;
   if (process.env['npm_lifecycle_event'] !== undefined || program === undefined) return command;
   // The bundle of the service stands in a folder beside that of the commands.
   const file = ['cli.js', '../src/cli.js'].map((path) => join(dirname(program), path)).find(existsSync);
