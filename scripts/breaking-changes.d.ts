@@ -1,6 +1,9 @@
 /** See breaking-changes.js. */
 export function contractChanges(released: object, current: object): { breaking: string[]; widening: string[] };
 
+/** See breaking-changes.js. */
+export function addedOperations(before: object, current: object): string[];
+
 /** An entry of openapi.accepted.json. */
 export interface AcceptedChanges {
   version: string;

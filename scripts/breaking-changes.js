@@ -31,6 +31,16 @@ export function contractChanges(released, current) {
   return new Comparison(released, current).run();
 }
 
+/** The operations that `current` has beside those of `before`, with their scopes: one line each. */
+export function addedOperations(before, current) {
+  return Object.entries(current.paths).flatMap(([path, operations]) =>
+    METHODS.filter((method) => method in operations && !(method in (before.paths[path] ?? {}))).map((method) => {
+      const scopes = operations[method]['x-required-scopes'];
+      return `${method.toUpperCase()} ${path}: ${scopes ? `open to every key with ${scopes.join(', ') || 'any scope'}` : 'needs no key'}`;
+    }),
+  );
+}
+
 /**
  * Compares the breaking changes with those that a list accepts.
  *

@@ -128,7 +128,8 @@ Next:
   npm run generate              openapi.json and the types of the client, made anew
   npm test -- ${plural.padEnd(18)}its tests, on PostgreSQL and on the embedded engine
   npm run petstore -- migrate   makes its table; the embedded engine does so when the service starts
-  npm run petstore -- keys create --client <client> --scopes ${plural}:read,${plural}:write
+  npm run petstore -- keys create --client <client> --scopes ${plural}:read,${plural}:write,${plural}:delete
+An operation that you add later under one of these scopes is open to every key that has it.
 A unique name, a foreign key, a PATCH: ${CONSTRAINTS}
 `;
 }
@@ -139,7 +140,8 @@ Next:
   npm run build
   npm test                      its tests, on the embedded engine
 The command migrate makes its table; the embedded engine does so when the service starts.
-Clients need keys with the scopes ${plural}:read and ${plural}:write, by the command keys create.
+Clients need keys with the scopes ${plural}:read, ${plural}:write and ${plural}:delete, by the command keys create.
+An operation that you add later under one of these scopes is open to every key that has it.
 A unique name, a foreign key, a PATCH: node_modules/${PLATFORM}/${CONSTRAINTS}
 `;
 }

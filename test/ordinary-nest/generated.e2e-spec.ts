@@ -98,8 +98,14 @@ test('a feature has entity, migration, DTOs, repository, service, controller, mo
   ]);
   // The same feature made in two branches conflicts in this file, so that no merge keeps both migrations unseen.
   expect(await copy.read('src/unions/union.entity.ts')).toContain(basename(migrations[1] ?? '', '.ts'));
-  const scopes = '--scopes gift-boxes:read,gift-boxes:write';
-  for (const step of ['npm run generate', 'npm test -- gift-boxes', scopes, '#how-do-i-make-a-name-unique']) {
+  const scopes = '--scopes gift-boxes:read,gift-boxes:write,gift-boxes:delete';
+  for (const step of [
+    'npm run generate',
+    'npm test -- gift-boxes',
+    scopes,
+    'open to every key',
+    '#how-do-i-make-a-name-unique',
+  ]) {
     expect(printed.slice(printed.indexOf('\nNext:'))).toContain(step);
   }
 });
@@ -188,7 +194,7 @@ test("compiler, linter and formatter accept two resources of Nest's own", async 
 test('the service serves what was generated, after the command migrate, and its hooks get the signal', async () => {
   const printed = await copy.run('dist/src/cli.js', ['migrate'], database.ownerSettings);
   expect(printed).toMatch(/CreateGiftBox\d{13}[^]*CreateUnion\d{13}/);
-  const scopes = ['--scopes', 'gift-boxes:read,gift-boxes:write'];
+  const scopes = ['--scopes', 'gift-boxes:read,gift-boxes:write,gift-boxes:delete'];
   const created = await copy.run(
     'dist/src/cli.js',
     ['keys', 'create', '--client', 'shop', '--quiet', ...scopes],

@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { contractChanges, judgeChanges } from '../../scripts/breaking-changes.js';
+import { addedOperations, contractChanges, judgeChanges } from '../../scripts/breaking-changes.js';
 
 /** An OpenAPI document, or a part of it, as JSON.parse returns it. */
 type Node = any;
@@ -244,4 +244,15 @@ describe('breaks no client:', () => {
   ])('%s', (_name, edit) => {
     expect(changesOf(edit)).toEqual({ breaking: [], widening: [] });
   });
+});
+
+test('a new operation is named with the scopes whose keys may call it', () => {
+  const current: Node = released();
+  current.paths['/pets'].delete = { 'x-required-scopes': ['pets:write'] };
+  current.paths['/toys'] = { get: {}, put: { 'x-required-scopes': [] } };
+  expect(addedOperations(released(), current as object)).toEqual([
+    'DELETE /pets: open to every key with pets:write',
+    'GET /toys: needs no key',
+    'PUT /toys: open to every key with any scope',
+  ]);
 });

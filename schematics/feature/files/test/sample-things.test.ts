@@ -10,7 +10,7 @@ let apiKey: string;
 
 before(async () => {
   app = await createTestApp(AppModule, { databaseUrl: process.env.TEST_DATABASE_URL });
-  apiKey = await app.createApiKey({ scopes: ['sample-things:read', 'sample-things:write'] });
+  apiKey = await app.createApiKey({ scopes: ['sample-things:read', 'sample-things:write', 'sample-things:delete'] });
 });
 after(() => app.close());
 

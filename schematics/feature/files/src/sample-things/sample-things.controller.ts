@@ -38,7 +38,7 @@ export class SampleThingsController {
 
   @Delete(':sampleThingId')
   @HttpCode(204)
-  @RequireScopes('sample-things:write')
+  @RequireScopes('sample-things:delete')
   @ApiOperation({ summary: 'Delete one sample thing', description: 'Deletes one sample thing by its identifier.' })
   @ApiNoContentResponse({ description: 'The sample thing is deleted.' })
   deleteSampleThing(@PathId('sampleThingId', SAMPLE_THING_NOT_FOUND, ID) id: bigint): Promise<void> {

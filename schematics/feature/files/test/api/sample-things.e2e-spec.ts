@@ -9,7 +9,7 @@ let apiKey: string;
 
 beforeAll(async () => {
   app = await createTestApp();
-  const scopes = ['sample-things:read', 'sample-things:write'];
+  const scopes = ['sample-things:read', 'sample-things:write', 'sample-things:delete'];
   apiKey = (await app.nest.get(ApiKeysService).create({ client: 'sample-things-client', scopes })).secret;
 });
 afterAll(() => app.close());
