@@ -4,6 +4,9 @@ import { parseRetryAfter } from './header-fields.js';
 import { fromJson } from './json.js';
 import { isRetryable, retryDelay } from './retries.js';
 
+/** Statuses whose responses have no body (RFC 9110). */
+const BODILESS: readonly number[] = [204, 205, 304];
+
 /** The operations of the API, by their operationIds. */
 export type OperationId = keyof operations;
 
@@ -20,11 +23,11 @@ export interface TransportOptions {
 /** One call of an operation. It may take several requests, which are all the same. */
 export interface Call {
   readonly operation: OperationId;
-  readonly method: 'GET' | 'POST';
+  readonly method: string;
   readonly url: URL;
   readonly headers: Readonly<Record<string, string>>;
   readonly body?: string;
-  /** The statuses that are a success. Only 304 has no body. */
+  /** The statuses that are a success. */
   readonly expected: readonly number[];
   /** Whether the body of a success has the shape of this operation's responses. */
   readonly isBody: (body: unknown) => boolean;
@@ -36,7 +39,7 @@ export interface Answer {
   readonly status: number;
   readonly headers: Headers;
   readonly requestId: string;
-  /** The JSON body; undefined with 304. */
+  /** The JSON body; undefined with a status of BODILESS. */
   readonly body: unknown;
 }
 
@@ -220,7 +223,7 @@ function toOutcome(
 ): Answer | PetStoreError {
   const { status, headers } = response;
   const isExpected = expected.includes(status);
-  if (isExpected && status === 304) return { status, headers, requestId, body: undefined };
+  if (isExpected && BODILESS.includes(status)) return { status, headers, requestId, body: undefined };
   const body = tryToReadJson(text);
   if (isExpected && isBody(body)) return { status, headers, requestId, body };
 

@@ -1,6 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { PetStoreClient } from '../src/index.js';
+import { Transport } from '../src/transport.js';
 
 interface Operation {
   readonly operationId: string;
@@ -48,3 +49,16 @@ test.each(operations)(
     expect(needed.filter((one) => !sent.has(one))).toEqual([]);
   },
 );
+
+test.each([204, 205])('an operation of another method may answer %d, without a body', async (status) => {
+  const sent: (string | undefined)[] = [];
+  const answer: typeof fetch = (_input, init) => {
+    sent.push(init?.method);
+    return Promise.resolve(new Response(null, { status }));
+  };
+  const limits = { attemptTimeoutMs: 1_000, maxAttempts: 1, maxTotalMs: 1_000 };
+  const transport = new Transport({ apiKey: 'none', fetch: answer, ...limits }, () => undefined);
+  const call = { operation: 'getPet', url: new URL('http://petstore.test/v1/toys/7'), headers: {} } as const;
+  const { body } = await transport.send({ ...call, method: 'DELETE', expected: [status], isBody: () => false });
+  expect([sent, body]).toEqual([['DELETE'], undefined]);
+});
