@@ -50,7 +50,6 @@ export class NewPet {
     ...STATUS,
     description: 'Availability of the pet; `available` when it is not sent.',
     required: false,
-    default: 'available',
   })
   status: PetStatus = 'available';
 }

@@ -44,7 +44,7 @@ class NewOwner {
   @ApiProperty({ description: 'Address for mail.', example: 'ann@example.com' })
   email: string;
 
-  @BooleanProperty({ description: 'Whether invoices are sent.', required: false, default: false })
+  @BooleanProperty({ description: 'Whether invoices are sent.', required: false })
   isBilled = false;
 
   @TextProperty({ description: 'A remark.', nullable: true, minLength: 0, maxLength: 40 })

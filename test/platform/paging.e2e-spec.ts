@@ -5,7 +5,7 @@ import { Transform, Type } from 'class-transformer';
 import { IsArray, IsDate, IsOptional } from 'class-validator';
 import { Column, Entity, ManyToOne, OneToMany, PrimaryColumn, Repository } from 'typeorm';
 import { Int64Parameter } from '#input';
-import { ArraySchema, CursorParameter, DEFAULT_PAGE_SIZE, Keyset, LimitParameter, type Page, Paged } from '#resources';
+import { ArraySchema, CursorParameter, Keyset, LimitParameter, type Page, Paged } from '#resources';
 import { Public } from '#operations';
 import { createTestApp, type TestApp } from '../support/app.js';
 import type { HttpAnswer } from '../support/http-client.js';
@@ -36,8 +36,8 @@ class Kept {
 const ORDER = new Keyset('id');
 
 class ListQuery {
-  @LimitParameter('Maximum number.')
-  limit = DEFAULT_PAGE_SIZE;
+  @LimitParameter('Maximum number.', 50)
+  limit = 5;
 
   @Int64Parameter({ description: 'The smallest id.', required: false })
   from?: bigint;
@@ -152,6 +152,24 @@ test('a cursor is accepted only with its own filters, in any order', async () =>
       message: 'cursor was made with other filters; send the same ones as on the first page',
     });
   }
+});
+
+test('a list has its own default and largest page, and the document says so', async () => {
+  expect(namesOf(await app.client.get('/v1/test-keepers'))).toHaveLength(5);
+  expect((await app.client.get('/v1/test-keepers?limit=50')).status).toBe(200);
+  expect((await app.client.get('/v1/test-keepers?limit=51')).json['message']).toBe(
+    'limit must be an integer between 1 and 50',
+  );
+  const { paths } = (await app.client.get('/openapi.json')).json as { paths: Record<string, { get: object }> };
+  expect(paths['/test-keepers']?.get).toMatchObject({
+    parameters: expect.arrayContaining([
+      expect.objectContaining({
+        name: 'limit',
+        schema: expect.objectContaining({ default: 5, maximum: 50 }) as object,
+      }),
+    ]) as object,
+  });
+  expect(() => LimitParameter('Maximum number.', 101)).toThrow('A page has at most 100 items, not 101.');
 });
 
 test.each(['above', 'below'])('@ApiOkResponse({ headers }) %s @Paged adds header fields', async (place) => {

@@ -1,5 +1,5 @@
 import { Param } from '@nestjs/common';
-import { ApiParam, type ApiPropertyOptions } from '@nestjs/swagger';
+import { ApiParam } from '@nestjs/swagger';
 import { ApiError, type ErrorDefinition, FailsWith, UNSTORABLE } from '#errors';
 import {
   countCharacters,
@@ -20,7 +20,7 @@ import { checkedProperty, type Described, OF_ITEM, type Rule } from './input-cla
  * `@ApiProperty()`; a class may combine both, and then goes through class-validator as a whole, as on stock Nest.
  *
  * A property may be optional (`required: false`) and nullable (`nullable: true`); only nullable ones accept `null`.
- * `default` is for the document alone: a missing member keeps the initial value that its class gives it.
+ * A missing member keeps the initial value that its class gives it, which the document has as its default.
  */
 
 /*
@@ -113,9 +113,7 @@ interface EnumValues {
  * @example `@TextProperty({ description: 'Its colour.', minLength: 1, maxLength: 40, example: 'red' }) colour: string;`
  * @example `@TextProperty({ description: 'Its price.', format: 'decimal', pattern: '^[0-9]{1,8}(\\.[0-9]{1,2})?$' }) price: string;`
  */
-export function TextProperty(
-  options: Described & TextLimits & OneOrArray & { default?: string | readonly string[] },
-): PropertyDecorator {
+export function TextProperty(options: Described & TextLimits & OneOrArray): PropertyDecorator {
   const { minLength, maxLength, notBlank = false, pattern, format, ...described } = options;
   if (format === undefined) {
     const limits = { minLength, maxLength, notBlank, pattern };
@@ -167,9 +165,7 @@ function isDay(text: string): boolean {
  *
  * @example `@Int64Property({ description: 'Its identifier.', example: 1 }) id: bigint;`
  */
-export function Int64Property(
-  options: Described & OneOrArray & { default?: number | readonly number[] },
-): PropertyDecorator {
+export function Int64Property(options: Described & OneOrArray): PropertyDecorator {
   return valueOrArray(options, { ...INT64, forStrings: NOT_QUOTED, convert: int64Of });
 }
 
@@ -178,9 +174,7 @@ export function Int64Property(
  *
  * @example `@IntegerProperty({ description: 'How many.', minimum: 1, maximum: 99, example: 2 }) quantity: number;`
  */
-export function IntegerProperty(
-  options: Described & IntegerLimits & OneOrArray & { default?: number | readonly number[] },
-): PropertyDecorator {
+export function IntegerProperty(options: Described & IntegerLimits & OneOrArray): PropertyDecorator {
   const { minimum, maximum, ...described } = options;
   const convert: Rule['convert'] = (value, holder, name) => {
     const numeral = numeralOfValue(value, holder, name);
@@ -196,7 +190,7 @@ export function IntegerProperty(
  *
  * @example `@BooleanProperty({ description: 'Whether it cannot wait.', example: false }) urgent: boolean;`
  */
-export function BooleanProperty(options: Described & { default?: boolean }): PropertyDecorator {
+export function BooleanProperty(options: Described): PropertyDecorator {
   return checkedProperty(options, {
     expected: 'true or false',
     forStrings: ', not a string',
@@ -210,9 +204,7 @@ export function BooleanProperty(options: Described & { default?: boolean }): Pro
  *
  * @example `@EnumProperty({ description: 'Its size.', enum: SIZES, enumName: 'Size', enumSchema }) size: string;`
  */
-export function EnumProperty(
-  options: Described & EnumValues & OneOrArray & { default?: string | readonly string[] },
-): PropertyDecorator {
+export function EnumProperty(options: Described & EnumValues & OneOrArray): PropertyDecorator {
   const { enum: values, enumName, enumSchema, deprecatedValues = [], ...described } = options;
   // JSON Schema has no keyword that deprecates a value, but schemas of single values may be deprecated.
   const oneOf = values.map((value) => ({
@@ -243,11 +235,9 @@ export function Int64Parameter(described: Described & OneOrArray): PropertyDecor
 /**
  * In a path, a query or a form: a decimal integer without sign and leading zeros; the handler gets a number.
  *
- * @example `@IntegerParameter({ description: 'Age in days.', minimum: 1, maximum: 90, default: 7 }) days = 7;`
+ * @example `@IntegerParameter({ description: 'Age in days.', minimum: 1, maximum: 90 }) days = 7;`
  */
-export function IntegerParameter(
-  options: Described & IntegerLimits & OneOrArray & { default?: number | readonly number[] },
-): PropertyDecorator {
+export function IntegerParameter(options: Described & IntegerLimits & OneOrArray): PropertyDecorator {
   const { minimum, maximum, ...described } = options;
   const convert = (value: unknown): unknown =>
     typeof value === 'string' && /^(0|[1-9][0-9]{0,14})$/.test(value) ? Number(value) : value;
@@ -297,10 +287,7 @@ export function PathId(
 }
 
 /** The rule of one value, or of an array of such values. */
-function valueOrArray(
-  options: Described & OneOrArray & Pick<ApiPropertyOptions, 'default'>,
-  item: Rule,
-): PropertyDecorator {
+function valueOrArray(options: Described & OneOrArray, item: Rule): PropertyDecorator {
   if (!options.isArray) return checkedProperty(options, item);
   const { minItems = 0, maxItems, uniqueItems = false, ...described } = options;
   const limits = { ...(minItems > 0 && { minItems }), maxItems, ...(uniqueItems && { uniqueItems }) };

@@ -31,7 +31,7 @@ export interface PageQuery {
   readonly cursor?: string | undefined;
 }
 
-/** Items of a page if the request has no `limit`. The property must have it as its initial value. */
+/** Items of a page if the request has no `limit`: the usual initial value of the property. */
 export const DEFAULT_PAGE_SIZE = 20;
 
 /** Largest number of items of a page. */

@@ -19,19 +19,16 @@ import { Config, rootUrlOf } from '#settings';
 import { CURSOR_PATTERN, DEFAULT_PAGE_SIZE, MAX_CURSOR_LENGTH, MAX_PAGE_SIZE, type Page } from './cursors.js';
 
 /**
- * The query parameter `limit`: 1 to {@link MAX_PAGE_SIZE}, {@link DEFAULT_PAGE_SIZE} when it is not sent.
+ * The query parameter `limit`: 1 to `maximum`, and the initial value of the property when it is not sent.
  *
  * @example `@LimitParameter('Maximum number of visits returned.') limit = DEFAULT_PAGE_SIZE;`
+ * @param maximum at most {@link MAX_PAGE_SIZE}, and that by default
+ * @throws StartupError when `maximum` is larger
  */
-export function LimitParameter(description: string): PropertyDecorator {
-  return IntegerParameter({
-    description,
-    required: false,
-    minimum: 1,
-    maximum: MAX_PAGE_SIZE,
-    default: DEFAULT_PAGE_SIZE,
-    example: DEFAULT_PAGE_SIZE,
-  });
+export function LimitParameter(description: string, maximum = MAX_PAGE_SIZE): PropertyDecorator {
+  if (maximum > MAX_PAGE_SIZE) throw new StartupError(`A page has at most ${MAX_PAGE_SIZE} items, not ${maximum}.`);
+  const example = Math.min(DEFAULT_PAGE_SIZE, maximum);
+  return IntegerParameter({ description, required: false, minimum: 1, maximum, example });
 }
 
 /**

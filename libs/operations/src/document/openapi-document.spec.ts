@@ -115,6 +115,57 @@ describe('OpenApiDocument', () => {
     expect(streams.paths['/news']?.get?.responses).toHaveProperty('429');
   });
 
+  describe('the default of a member', () => {
+    const optional = { required: false, type: Number };
+    class Defaults {
+      @ApiProperty({ ...optional, default: 20 }) changed = 50;
+      @ApiProperty({ type: Number, default: 20 }) stock = 50;
+      @ApiProperty(optional) id = 7n;
+      @ApiProperty({ ...optional, type: [String] }) tags = ['new'];
+      @ApiProperty({ ...optional, default: 1 }) byHandler?: number;
+      @ApiProperty({ ...optional, type: Date }) at = new Date();
+      @ApiProperty({ type: Number }) required = 1;
+      @ApiProperty(optional) huge = 2n ** 60n;
+    }
+    class Later extends Defaults {
+      override changed = 60;
+    }
+    class Made {
+      @ApiProperty(optional) size = 1;
+      constructor(entity: { size: number }) {
+        this.size = entity.size;
+      }
+    }
+    const defaultsOf = async (type: Type): Promise<unknown> => {
+      const { components } = await describeControllers(
+        controllerOf('toys', { list: [Get(), ApiOkResponse({ type })] }),
+      );
+      const { properties } = components?.schemas?.[type.name] as {
+        properties: Record<string, Record<string, unknown>>;
+      };
+      const all = Object.entries(properties).map(([name, { default: plain, allOf }]) => [
+        name,
+        plain ?? (allOf as { default: unknown }[] | undefined)?.[0]?.default,
+      ]);
+      return Object.fromEntries(all) as unknown;
+    };
+
+    test.each<[Type, object]>([
+      [Defaults, { changed: 50, stock: 50, id: 7, tags: ['new'], byHandler: 1 }],
+      [Later, { changed: 60, stock: 50, id: 7, tags: ['new'], byHandler: 1 }],
+      [Made as Type, {}],
+    ])('is the initial value that its class gives it: %p', async (type, expected) => {
+      expect(await defaultsOf(type)).toEqual(expected);
+    });
+
+    test.each([0, 51])('stops the start beyond the limits of the member: %i', async (initial) => {
+      class Limited {
+        @ApiProperty({ ...optional, minimum: 1, maximum: 50 }) limit = initial;
+      }
+      await expect(defaultsOf(Limited)).rejects.toThrow(`Limited.limit starts as ${initial}, beyond its limits.`);
+    });
+  });
+
   test('refuses an operationId that another handler has, naming both', async () => {
     const games = controllerOf('games', { listGames: [Get(), ApiOperation({ operationId: 'list' })] });
     await expect(describeControllers(ToysController, games)).rejects.toThrow(

@@ -30,6 +30,7 @@ import {
   type SettingsOf,
 } from '#settings';
 import { describeComponents } from './components.js';
+import { withInitialValues } from './initial-values.internals.js';
 import { withNamesakes } from './namesakes.internals.js';
 import { toJsonSchema } from './json-schema.js';
 import { describeOperation } from './operation.js';
@@ -98,7 +99,8 @@ export class OpenApiDocument {
    *
    * @param ofCallers the security schemes of authenticators
    * @throws Error when two handlers cannot be distinguished
-   * @throws StartupError when a security scheme is declared twice, or not at all, or two classes have the same name
+   * @throws StartupError when a security scheme is declared twice, or not at all, or two classes have the same name,
+   *   or an initial value is beyond its limits
    */
   describe(app: INestApplication, ofCallers: Schemes = []): void {
     const { info, parts = [] } = this.application;
@@ -113,7 +115,9 @@ export class OpenApiDocument {
     // A handler with several paths has an index behind the name of its method.
     const operationIdFactory = (controller: string, method: string): string =>
       `${controller}.${method.replace(/\[\d+\]$/, '')}`;
-    const [found, namesakes] = withNamesakes(() => SwaggerModule.createDocument(app, head, { operationIdFactory }));
+    const [found, namesakes] = withNamesakes(() =>
+      withInitialValues(() => SwaggerModule.createDocument(app, head, { operationIdFactory })),
+    );
     for (const [name, members] of namesakes) {
       const classes = members.map((each) => `${name} { ${each} }`).join(' and ');
       throw new StartupError(
