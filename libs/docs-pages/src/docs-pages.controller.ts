@@ -82,7 +82,8 @@ export class DocsPagesController {
 
   @Get('docs')
   showSwaggerUi(@Res({ passthrough: true }) response: Response): Promise<Buffer> {
-    return revalidated(response, swaggerUiPage(this.application.info.title));
+    const { info, readClient } = this.application;
+    return revalidated(response, swaggerUiPage(info.title, readClient !== undefined));
   }
 
   @Get('docs/guide')

@@ -1,4 +1,4 @@
-import { html } from './page-templates.js';
+import { html, swaggerUiPage } from './page-templates.js';
 
 describe('html', () => {
   test('escapes characters that could end a text or a quoted attribute', () => {
@@ -11,4 +11,13 @@ describe('html', () => {
     const items = ['<', '>'].map((sign) => html`<i>${sign}</i>`);
     expect(html`<p>${items}${html`<b>&amp;</b>`}</p>`.text).toBe('<p><i>&#60;</i><i>&#62;</i><b>&amp;</b></p>');
   });
+});
+
+test.each([
+  [true, ['openapi.json', 'docs/client.tgz']],
+  [false, ['openapi.json']],
+])('the reference offers the document, then the client if there is one: %s', (hasClient, expected) => {
+  const page = swaggerUiPage('Toys', hasClient);
+  const downloads = /<p class="downloads">.*?<\/p>/s.exec(page)?.[0] ?? '';
+  expect([...downloads.matchAll(/href="([^"]+)"/g)].map(([, address]) => address)).toEqual(expected);
 });

@@ -24,17 +24,22 @@ export function escapeHtml(text: string): string {
 const WITHOUT_SCRIPTS = html`<a href="openapi.json">openapi.json</a> is the document itself, and
   <a href="docs/guide">the guide</a> shows how to call the service.`;
 
+const CLIENT = html`, <a href="docs/client.tgz" download>TypeScript client</a>`;
+
 /**
  * The page with Swagger UI, at /docs. Its style sheet is behind "Loading …", which browsers therefore show before they have it.
  *
  * @param service the name of the service, for the title of the page
+ * @param hasClient whether the service has a client to download
  */
-export function swaggerUiPage(service: string): string {
+export function swaggerUiPage(service: string, hasClient: boolean): string {
   return page(
     service,
     'docs',
     html`<main>
-      <p class="downloads">Download: <a href="openapi.json" download="openapi.json">OpenAPI document</a></p>
+      <p class="downloads">
+        Download: <a href="openapi.json" download="openapi.json">OpenAPI document</a>${hasClient ? CLIENT : ''}
+      </p>
       <div id="reference"><p>Loading …</p></div>
       <div class="trouble" role="alert">
         <p id="cause">
