@@ -17,7 +17,7 @@ import {
   type TagObject,
 } from '@nestjs/swagger';
 import { type Deprecation } from '../deprecation.js';
-import { StartupError } from '#runtime';
+import { printableLines, StartupError } from '#runtime';
 import { type Operation, OperationRegistry } from '../operation-registry.js';
 import {
   Application,
@@ -138,7 +138,8 @@ export class OpenApiDocument {
       paths,
       components: describeComponents(paths, schemas, this.application, added, security.schemes),
     };
-    this.json = `${JSON.stringify(document, null, 2)}\n`;
+    // Patterns have characters that a terminal hides.
+    this.json = printableLines(`${JSON.stringify(document, null, 2)}\n`);
   }
 
   /** The document as YAML, made at the first call. */
