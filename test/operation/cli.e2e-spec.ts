@@ -149,7 +149,10 @@ if (engine === 'postgresql') {
   });
 
   test('npx finds the command in the repository, and help says so', () => {
-    const { stdout } = spawnSync('npx', ['--no', 'petstore', 'keys', '--help'], { cwd: import.meta.dirname, encoding: 'utf8' });
+    const { stdout } = spawnSync('npx', ['--no', 'petstore', 'keys', '--help'], {
+      cwd: import.meta.dirname,
+      encoding: 'utf8',
+    });
     expect(stdout).toContain('Usage: npx --no petstore keys [options] [command]\n');
   });
 

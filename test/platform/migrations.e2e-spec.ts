@@ -281,15 +281,18 @@ test('statements of a migration wait 2 s for a lock, run without a limit, and la
 const CLIENT_NAMES = 'CompareClientNamesAsBytes1795824060000';
 const MIGRATION_NAMES = 'CompareMigrationsAsBytes1795824000000';
 
-/** Reverts the migrations that make names compare as bytes, so that the schema is that of 1.0.0. */
+/** Reverts the migrations that make names compare as bytes, and later ones of features. */
 async function revertBytes(): Promise<void> {
-  for (const name of [CLIENT_NAMES, MIGRATION_NAMES]) expect(await revertLastMigration(dataSource)).toBe(name);
+  const reverted: unknown[] = [];
+  while (reverted.at(-1) !== MIGRATION_NAMES && reverted.length < 10)
+    reverted.push(await revertLastMigration(dataSource));
+  expect(reverted).toEqual(expect.arrayContaining([CLIENT_NAMES, MIGRATION_NAMES]));
 }
 
 test('names of clients and migrations compare as bytes, and typeorm_metadata has a primary key, also where an operator has added one', async () => {
   await revertBytes();
   await dataSource.query('ALTER TABLE typeorm_metadata ADD own int PRIMARY KEY');
-  expect(await migrate(dataSource)).toEqual([MIGRATION_NAMES, CLIENT_NAMES]);
+  expect(await migrate(dataSource)).toEqual(expect.arrayContaining([MIGRATION_NAMES, CLIENT_NAMES]));
   await revertBytes();
   await dataSource.query('ALTER TABLE typeorm_metadata DROP own');
   await migrate(dataSource);
