@@ -118,7 +118,7 @@ test('a second role with the rights of the first: instances change to it, and th
   const origin = await services.start({ DATABASE_URL: second }).origin();
   await administer(server.url, 'ALTER ROLE petstore_service NOLOGIN');
   try {
-    for (const request of [LIST, creation('changed-role')])
+    for (const request of [LIST, creation('changed-role-1')])
       expect((await send(request, { origin, apiKey: API_KEY })).status).toBeLessThan(202);
   } finally {
     await administer(server.url, 'ALTER ROLE petstore_service LOGIN');
