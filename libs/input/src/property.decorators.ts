@@ -27,7 +27,7 @@ import { checkedProperty, type Described, OF_ITEM, type Rule } from './input-cla
  * Patterns for the document. They do not exclude unpaired surrogates: engines that match UTF-16 code units would then
  * refuse every emoji, which consists of two. White space is listed, because `\s` means other characters in other languages;
  * it is the `\s` of JavaScript, by which the rule judges. The document gets the characters above U+00FF themselves: neither
- * Go nor PHP compiles `\uXXXX`.
+ * Go nor PHP compiles `\u` and four digits.
  */
 const WITHOUT_NULL = '^[^\\x00]*$';
 const WHITE_SPACE = '\\x09-\\x0D\\x20\\xA0\u1680\u2000-\u200A\u2028\u2029\u202F\u205F\u3000\uFEFF';

@@ -31,8 +31,9 @@ function withInitialValue(type: Class, name: string | symbol, options: Options):
   if ((required !== false && !('default' in options)) || type.length > 0) return options;
   const value = documentable(new type()[name]);
   if (value === undefined || (value === null && nullable !== true)) return options;
-  if (Number(value) < Number(minimum) || Number(value) > Number(maximum))
-    throw new StartupError(`${type.name}.${String(name)} starts as ${Number(value)}, beyond its limits.`);
+  // Of null, limits say nothing.
+  if (typeof value === 'number' && (value < Number(minimum) || value > Number(maximum)))
+    throw new StartupError(`${type.name}.${String(name)} starts as ${value}, beyond its limits.`);
   return { ...options, default: value };
 }
 

@@ -158,6 +158,13 @@ describe('OpenApiDocument', () => {
       expect(await defaultsOf(type)).toEqual(expected);
     });
 
+    test('may be null beside limits', async () => {
+      class Unlimited {
+        @ApiProperty({ ...optional, minimum: 1, nullable: true }) limit: number | null = null;
+      }
+      expect(await defaultsOf(Unlimited)).toEqual({ limit: null });
+    });
+
     test.each([0, 51])('stops the start beyond the limits of the member: %i', async (initial) => {
       class Limited {
         @ApiProperty({ ...optional, minimum: 1, maximum: 50 }) limit = initial;
