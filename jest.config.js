@@ -93,6 +93,7 @@ export default {
     onEngine('postgresql', 'operation', {
       testRegex: '\\.operation-spec\\.ts$',
     }),
+    { ...shared, displayName: 'citus', roots: ['<rootDir>/test'], testRegex: '\\.citus-spec\\.ts$' },
     onEngine('postgresql', 'faults', { testRegex: '\\.fault-spec\\.ts$' }),
     onEngine('postgresql', 'ship', { roots: ['<rootDir>/test/ship'], testRegex: '\\.ship-spec\\.ts$' }),
     { ...shared, displayName: 'browser', roots: ['<rootDir>/libs'], testRegex: '\\.browser-spec\\.ts$' },

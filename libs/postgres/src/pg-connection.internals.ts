@@ -31,15 +31,19 @@ export function unansweredStatement(client: ClientBase): object | undefined {
   return internalsOf(client)._activeQuery ?? undefined;
 }
 
+/** Whether PostgreSQL has ended the last statement. It ends a failed one after its error, maybe in another packet. */
+export function isReady(client: ClientBase): boolean {
+  return internalsOf(client).readyForQuery;
+}
+
 /**
- * The status of a client's transaction, as `getTransactionStatus` returns it. PostgreSQL sends it after the error of a statement,
- * maybe in another packet.
+ * The status of a client's transaction, as `getTransactionStatus` returns it, once it is ready. See `isReady`.
  *
  * @throws AbortError when it does not arrive in STATUS_MS
  */
 export async function transactionStatusOf(client: ClientBase): Promise<string | null> {
-  const { readyForQuery, connection } = internalsOf(client);
-  if (!readyForQuery) await once(connection, 'readyForQuery', { signal: AbortSignal.timeout(STATUS_MS) });
+  if (!isReady(client))
+    await once(internalsOf(client).connection, 'readyForQuery', { signal: AbortSignal.timeout(STATUS_MS) });
   return client.getTransactionStatus();
 }
 

@@ -13,6 +13,7 @@ function message(type: string, body: Buffer): Buffer {
 }
 const AUTHENTICATED = message('R', Buffer.alloc(4));
 const READY = message('Z', Buffer.from('I'));
+const REFUSED = message('E', Buffer.from('SERROR\0C57014\0Mcanceling statement\0\0'));
 const TERMINATED = message('E', Buffer.from('SFATAL\0C57P01\0Mterminating connection\0\0'));
 
 const SILENCE = Object.assign(new Error('The database does not respond'), { code: 'ETIMEDOUT' });
@@ -52,6 +53,18 @@ test('a connection that breaks while it is handed out fails only its own stateme
   await expect(client.query('SELECT')).rejects.toThrow('not queryable');
   client.release();
   expect(pool.totalCount).toBe(0);
+});
+
+test('a connection that has not ended its failed statement serves nobody, and is closed after a second', async () => {
+  const client = await pool.connect();
+  sockets[0]?.once('data', () => sockets[0]?.write(REFUSED));
+  await expect(client.query('SELECT')).rejects.toThrow('canceling statement');
+  client.release();
+  const next = await pool.connect();
+  expect([next === client, pool.totalCount]).toEqual([false, 2]);
+  await once(sockets[0] as Socket, 'end');
+  expect(pool.totalCount).toBe(1);
+  next.release();
 });
 
 test('a silence fails statements in flight, and refuses new callers, with promises and with callbacks', async () => {

@@ -1,6 +1,12 @@
 import pg, { type ClientBase, type PoolClient, type PoolConfig } from 'pg';
 import { ApiError, serviceUnavailable } from '#errors';
-import { collectParameters, destroySocket, unansweredStatement } from '../pg-connection.internals.js';
+import {
+  collectParameters,
+  destroySocket,
+  isReady,
+  transactionStatusOf,
+  unansweredStatement,
+} from '../pg-connection.internals.js';
 import { EXACT, EXACT_TYPES, type Execute, type Statement } from '../statements.js';
 import {
   asUncertain,
@@ -57,7 +63,7 @@ type ConnectCallback = (error: Error | undefined, client: PoolClient | undefined
  * - No error of a connection ends the process. pg-pool itself listens to idle connections only.
  * - While the database is silent (sends no response at all, see `breaker.ts`), every caller is refused at once.
  * - At most MAX_WAITING callers wait for a connection.
- * - A connection that is released with an open transaction is closed.
+ * - A connection that is released with an open transaction, or that does not end a failed one in a second, is closed.
  * - A connection whose statement gets no response for `answerTimeoutMs` is closed.
  * - Changes are refused while too many earlier ones wait for a synchronous standby.
  */
@@ -192,7 +198,9 @@ export class ServicePool extends pg.Pool {
         this.answerTimeouts.delete(client);
         if (broken === undefined) this.answered++;
         else if (this.watch !== undefined && unansweredStatement(client) !== undefined) this.unanswered++;
-        release(broken ?? client.getTransactionStatus() !== 'I');
+        if (broken !== undefined || isReady(client)) release(broken ?? client.getTransactionStatus() !== 'I');
+        // PostgreSQL sends the error before it undoes the statement, which takes Citus long when a worker hangs.
+        else transactionStatusOf(client).then((status) => release(status !== 'I'), release);
       };
       callback(undefined, client, (broken) => client.release(broken));
     });
