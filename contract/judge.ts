@@ -94,7 +94,7 @@ export function violations(answer: Answer, rows: readonly Row[], target = '/v1/'
 }
 
 /** The variables that responses set. */
-const LEARNED = ['id', 'tag', 'next', 'cursor', 'body', 'length'];
+const LEARNED = ['id', 'tag', 'next', 'cursor', 'body', 'length', 'allow'];
 
 /** A variable that the runner was not given. */
 class UnknownVariable extends Error {}
@@ -167,6 +167,7 @@ class Attempt {
       cursor: next && /[?&]cursor=([^&]*)/.exec(next)?.[1],
       body: text,
       length: String(headers['content-length']),
+      allow: headers['allow'] && String(headers['allow']),
     };
     for (const [name, value] of Object.entries(found)) {
       if (value !== undefined && !this.said.has(name)) this.said.set(name, value);
