@@ -6,4 +6,3 @@ export type { OrderBy, Page, PageQuery } from './src/cursors.js';
 export { IDEMPOTENCY_MIGRATIONS } from './src/migrations.js';
 export { ArraySchema, Created, CursorParameter, LimitParameter, Paged } from './src/resource.decorators.js';
 export { SharedRepository } from './src/shared.repository.js';
-export { UnsharedEntities } from './src/unshared-entities.js';

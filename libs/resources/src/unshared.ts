@@ -24,13 +24,12 @@ export function reasonsNotToShare(
   metadata: EntityMetadata,
   subscribers: readonly EntitySubscriberInterface[],
 ): readonly string[] {
-  const { columns, eagerRelations, lazyRelations } = metadata;
+  const { columns, lazyRelations } = metadata;
   const reasons = columns.flatMap((column) => {
     const reason = reasonOf(column);
     return reason === undefined ? [] : [`the column ${column.databaseName} ${reason}`];
   });
   if (columns.length > MAX_COLUMNS) reasons.push(`it has ${columns.length} columns, more than ${MAX_COLUMNS}`);
-  for (const { propertyPath } of eagerRelations) reasons.push(`the relation ${propertyPath} is eager`);
   for (const { propertyPath } of lazyRelations) reasons.push(`the relation ${propertyPath} is lazy`);
   for (const name of listenersOf(metadata)) reasons.push(`its method ${name} is a listener`);
   for (const subscriber of subscribers) {

@@ -1,7 +1,7 @@
 import { type DynamicModule, Global, Module, type Type } from '@nestjs/common';
 import { APP_FILTER, APP_GUARD, APP_PIPE, DiscoveryModule } from '@nestjs/core';
 import { ApiKeyGuard, AuthModule, EventStreams, REQUEST_STEPS, type RequestStep } from '#access';
-import { ConstraintErrors, IdempotencyModule, UnsharedEntities } from '#resources';
+import { ConstraintErrors, IdempotencyModule } from '#resources';
 import { DeclaredErrors } from '#errors';
 import { ErrorFilter } from '#edge';
 import { BodyGuard, checkClassRules, checkDeclaredJson, checkDocumentedMembers, InputPipe } from '#input';
@@ -100,7 +100,6 @@ function requestModule(parts: readonly LoadedPart[]): DynamicModule {
     imports: [DiscoveryModule, ...ofRequests.map(({ module }) => module)],
     providers: [
       OperationRegistry,
-      UnsharedEntities,
       {
         provide: REQUEST_STEPS,
         inject: [...ofRequests.flatMap(({ step }) => step ?? []), EventStreams],
