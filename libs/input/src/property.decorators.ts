@@ -103,8 +103,6 @@ interface EnumValues {
   /** Name of the schema that all properties of this enumeration share, except arrays, and what that schema says of itself. */
   enumName: string;
   enumSchema: { description: string; example?: string };
-  /** The values that the document marks as deprecated. They are still valid. */
-  deprecatedValues?: readonly string[];
 }
 
 /**
@@ -116,32 +114,37 @@ interface EnumValues {
  */
 export function TextProperty(options: Described & TextLimits & OneOrArray): PropertyDecorator {
   const { minLength, maxLength, notBlank = false, pattern, format, ...described } = options;
-  if (format === undefined) {
-    const limits = { minLength, maxLength, notBlank, pattern };
-    const documented = { minLength, maxLength, pattern: pattern ?? (notBlank ? NOT_BLANK : WITHOUT_NULL) };
-    return valueOrArray(described, { ...textRule(limits), schema: { type: 'string', ...documented } });
-  }
-  const [expected, longest, form, check] = FORMATS[format];
+  const [what, longest, form, check] = format === undefined ? [] : FORMATS[format];
   const limits = { ...(minLength !== undefined && { minLength }), maxLength: maxLength ?? longest };
-  const own = textRule({ ...limits, notBlank, pattern });
-  const whole = new RegExp(form, 'u');
+  const own = textRule({ ...limits, notBlank, pattern }, what);
+  const whole = form === undefined ? undefined : new RegExp(form, 'u');
+  const documented = pattern ?? form ?? (notBlank ? NOT_BLANK : WITHOUT_NULL);
   return valueOrArray(described, {
-    expected: `${expected} of at most ${limits.maxLength} characters${pattern === undefined ? '' : ` that matches ${pattern}`}`,
-    schema: { type: 'string', format, ...limits, pattern: pattern ?? form },
+    expected: own.expected,
+    schema: { type: 'string', ...(format && { format }), ...limits, pattern: documented },
     refusing: (value) =>
-      own.refusing(value) ?? (whole.test(value as string) && check?.(value as string) !== false ? undefined : 'format'),
+      own.refusing(value) ??
+      (whole?.test(value as string) === false || check?.(value as string) === false ? 'format' : undefined),
   });
 }
 
-/** The rule of a text without its schema. */
-function textRule({ minLength, maxLength = Infinity, notBlank, pattern }: TextRules): Omit<Rule, 'schema'> {
+/**
+ * The rule of a text without its schema.
+ *
+ * @param what a format, in place of a string
+ */
+function textRule(
+  { minLength, maxLength = Infinity, notBlank, pattern }: TextRules,
+  what?: string,
+): Omit<Rule, 'schema'> {
   const regExp = pattern === undefined ? undefined : new RegExp(pattern, 'u');
   const most =
     maxLength === Infinity ? '' : minLength === undefined ? `at most ${maxLength}` : `${minLength} to ${maxLength}`;
   return {
     expected:
-      `a string${most && ` of ${most} characters`}${notBlank ? ', not blank,' : ''} without NUL or unpaired surrogates` +
-      `${pattern === undefined ? '' : ` that matches ${pattern}`}`,
+      (what === undefined
+        ? `a string${most && ` of ${most} characters`}${notBlank ? ', not blank,' : ''} without NUL or unpaired surrogates`
+        : `${what} of at most ${maxLength} characters`) + (pattern === undefined ? '' : ` that matches ${pattern}`),
     refusing: (value) => {
       if (typeof value !== 'string') return 'type';
       // A string has at most two UTF-16 units a character, so longer ones need no counting.
@@ -206,19 +209,13 @@ export function BooleanProperty(options: Described): PropertyDecorator {
  * @example `@EnumProperty({ description: 'Its size.', enum: SIZES, enumName: 'Size', enumSchema }) size: string;`
  */
 export function EnumProperty(options: Described & EnumValues & OneOrArray): PropertyDecorator {
-  const { enum: values, enumName, enumSchema, deprecatedValues = [], ...described } = options;
-  // JSON Schema has no keyword that deprecates a value, but schemas of single values may be deprecated.
-  const oneOf = values.map((value) => ({
-    const: value,
-    ...(deprecatedValues.includes(value) && { deprecated: true }),
-  }));
-  const about = { ...enumSchema, ...(deprecatedValues.length > 0 && { oneOf }) };
+  const { enum: values, enumName, enumSchema, ...described } = options;
   return valueOrArray(described, {
     expected: `one of ${values.join(', ')}`,
     // @nestjs/swagger drops the limits of an array of a named enumeration in a query.
     schema: options.isArray
-      ? { type: 'string', enum: [...values], ...about }
-      : { enum: [...values], enumName, enumSchema: about },
+      ? { type: 'string', enum: [...values], ...enumSchema }
+      : { enum: [...values], enumName, enumSchema },
     refusing: (value) => (typeof value === 'string' && values.includes(value) ? undefined : 'enum'),
   });
 }
@@ -271,7 +268,7 @@ export function OpaqueParameter(
 export function PathId(
   name: string,
   notFound: ErrorDefinition,
-  { description, example, deprecated }: Pick<Described, 'description' | 'example' | 'deprecated'>,
+  { description, example }: Pick<Described, 'description' | 'example'>,
 ): ParameterDecorator {
   const transform = (text: string): bigint => {
     const id = parseInt64(text);
@@ -282,7 +279,7 @@ export function PathId(
     Param(name, { transform })(prototype, key, index);
     const handler = Object.getOwnPropertyDescriptor(prototype, key as string) as PropertyDescriptor;
     const schema = { type: 'integer', format: 'int64', example };
-    ApiParam({ name, description, ...(deprecated && { deprecated }), schema })(prototype, key as string, handler);
+    ApiParam({ name, description, schema })(prototype, key as string, handler);
     FailsWith(notFound)(prototype, key as string, handler);
   };
 }

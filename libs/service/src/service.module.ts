@@ -4,7 +4,7 @@ import { ApiKeyGuard, AuthModule, EventStreams, REQUEST_STEPS, type RequestStep 
 import { ConstraintErrors, IdempotencyModule } from '#resources';
 import { DeclaredErrors } from '#errors';
 import { ErrorFilter } from '#edge';
-import { BodyGuard, checkClassRules, checkDeclaredJson, checkDocumentedMembers, InputPipe } from '#input';
+import { BodyGuard, checkDeclaredMembers, InputPipe } from '#input';
 import { ObservabilityModule } from '#ops';
 import { checkTransports, OpenApiModule, OperationRegistry } from '#operations';
 import { DatabaseModule, MIGRATIONS } from '#postgres';
@@ -53,9 +53,7 @@ export async function serviceOf(app: Type, config: CoreConfig): Promise<Type> {
     );
   }
   // Secrecy depends on them, so another release of a dependency that differs here is refused, and not only warned of.
-  checkClassRules();
-  checkDocumentedMembers();
-  checkDeclaredJson();
+  checkDeclaredMembers();
   await checkTransports();
   const parts: LoadedPart[] = [];
   for (const part of definition.parts) if (part.load !== undefined) parts.push(await part.load());
