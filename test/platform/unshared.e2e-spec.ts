@@ -178,15 +178,13 @@ test('the log names each entity whose requests share no statements, with each re
   expect(of(app.log)).toEqual([
     [
       40,
-      'Versioned shares no statements: the column version counts versions; the column deletedAt marks deleted rows; ' +
-        'the column secret is not selected; the column kept is not inserted; the column place has the type point; ' +
-        `the column rows has the type jsonb[]; the column partLabel is embedded. ${slow}`,
+      'Versioned shares no statements, because of column version, column deletedAt, column secret, column kept, ' +
+        `column place, column rows, column partLabel. ${slow}`,
     ],
     [
       40,
-      'Loaded shares no statements: the column otherId has no property of its own beside the relation; ' +
-        'the relation other is lazy; its method mark is a listener; ' +
-        `LoadedSubscriber subscribes to it. ${slow}`,
+      'Loaded shares no statements, because of column otherId, lazy relation other, listener mark, ' +
+        `subscriber LoadedSubscriber. ${slow}`,
     ],
   ]);
 });

@@ -103,10 +103,32 @@ export class BodyGuard implements CanActivate {
     const { guards, interceptors } = enhancersOf(this.application, controller, handler);
     // The global guards of the platform come before those of modules.
     const hasGuard = guards.indexOf(this) < guards.length - 1;
-    const hasInterceptor = interceptors.some(
-      (each) => !((typeof each === 'function' ? each.prototype : each) instanceof DirectInterceptor),
-    );
-    return bodyPlanOf(controller, handler, this.config.maxBodyBytes, hasGuard, hasGuard || hasInterceptor);
+    const isLookedAt =
+      hasGuard ||
+      interceptors.some((each) => !((typeof each === 'function' ? each.prototype : each) instanceof DirectInterceptor));
+    const parameters = parametersOf(controller, handler);
+    const has = (...sources: HandlerParameter['source'][]): boolean =>
+      parameters.some(({ source }) => sources.includes(source));
+    // Decorators made by `createParamDecorator` have no source.
+    const isTaken = has('BODY', 'RAW_BODY', 'REQUEST', undefined);
+    if (!isTaken && !isLookedAt) return null;
+    const bodies = parameters.filter(({ source }) => source === 'BODY');
+    // The class of the whole body, if one parameter takes it.
+    const parameterType = bodies.length === 1 && bodies[0]?.data === undefined ? bodies[0]?.metatype : undefined;
+    const types = declaredTypesOf(controller, handler);
+    const isMultipart = types?.some((name) => name.startsWith('multipart/')) === true;
+    const limits = Reflect.getMetadata(BODY_LIMITS, handler) as OperationLimits | undefined;
+    return {
+      isRequired: has('BODY', 'RAW_BODY'),
+      leavesMultipart: !isTaken || has('FILE', 'FILES') || isMultipart,
+      isUnpiped: (has('REQUEST') || !isTaken) && bodies.length === 0,
+      ignoresFaults: !isTaken && !hasGuard && !isMultipart,
+      maxBytes: limits?.bytes ?? this.config.maxBodyBytes,
+      limits: limits ?? JSON_LIMITS,
+      keepsBytes: isLookedAt || has('RAW_BODY', 'REQUEST'),
+      types: isTaken || isMultipart ? types : undefined,
+      parameterType,
+    };
   }
 }
 
@@ -128,36 +150,4 @@ function setBody(request: Request, body: unknown, { isUnpiped, types, parameterT
   if (fault !== undefined) throw faultyInput(VALIDATION_FAILED, [fault]);
   request.body = body;
   return true;
-}
-
-function bodyPlanOf(
-  controller: Type,
-  handler: Handler,
-  maxBytes: number,
-  hasGuard: boolean,
-  isLookedAt: boolean,
-): GuardPlan | null {
-  const parameters = parametersOf(controller, handler);
-  const has = (...sources: HandlerParameter['source'][]): boolean =>
-    parameters.some(({ source }) => sources.includes(source));
-  // Decorators made by `createParamDecorator` have no source.
-  const isTaken = has('BODY', 'RAW_BODY', 'REQUEST', undefined);
-  if (!isTaken && !isLookedAt) return null;
-  const bodies = parameters.filter(({ source }) => source === 'BODY');
-  // The class of the whole body, if one parameter takes it.
-  const parameterType = bodies.length === 1 && bodies[0]?.data === undefined ? bodies[0]?.metatype : undefined;
-  const types = declaredTypesOf(controller, handler);
-  const isMultipart = types?.some((name) => name.startsWith('multipart/')) === true;
-  const limits = Reflect.getMetadata(BODY_LIMITS, handler) as OperationLimits | undefined;
-  return {
-    isRequired: has('BODY', 'RAW_BODY'),
-    leavesMultipart: !isTaken || has('FILE', 'FILES') || isMultipart,
-    isUnpiped: (has('REQUEST') || !isTaken) && bodies.length === 0,
-    ignoresFaults: !isTaken && !hasGuard && !isMultipart,
-    maxBytes: limits?.bytes ?? maxBytes,
-    limits: limits ?? JSON_LIMITS,
-    keepsBytes: isLookedAt || has('RAW_BODY', 'REQUEST'),
-    types: isTaken || isMultipart ? types : undefined,
-    parameterType,
-  };
 }

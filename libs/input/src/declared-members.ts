@@ -32,9 +32,9 @@ export function checkDeclaredMembers(): void {
     @ValidateBy({ name: DECLARED, validator: { validate: () => true } }) declared = 2;
     other = 3;
   }
-  const made = Object.assign(new (PartialType(Trial))(), { other: 3 });
-  const text = writeJson(new Trial()) + JSON.stringify([new Trial(), made]);
+  const copy = new (PartialType(Trial))();
+  const text = writeJson(new Trial()) + JSON.stringify([new Trial(), copy]);
   const one = '{"documented":1,"declared":2}';
-  if (text !== `${one}[${one},{}]`)
+  if (text !== `${one}[${one},${one}]`)
     throw misfit('class-validator or @nestjs/swagger', `members are written as ${text}`);
 }

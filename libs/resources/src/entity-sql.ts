@@ -7,7 +7,7 @@ import { compareInt64Texts } from '#json';
 import type { Statement } from '#postgres';
 import { type Keyset, MAX_PAGE_SIZE } from './cursors.js';
 import { type SortedColumn, sortedColumns } from './sorted-columns.js';
-import { type ColumnMetadata, indicesOf, readValue, typeNameOf, writtenValue } from './typeorm.internals.js';
+import { type ColumnMetadata, readValue, typeNameOf, writtenValue } from './typeorm.internals.js';
 
 /** Columns with a value, in the order of the entity, and the values as PostgreSQL takes them. */
 export interface Given {
@@ -256,7 +256,7 @@ export class EntitySql<Entity extends ObjectLiteral> {
   /** The columns that sort a page: the filters as in an index that begins with them and goes on with the order, then the order. */
   private orderOf(filters: readonly ColumnMetadata[]): readonly ColumnMetadata[] {
     const sorted = this.sorted.map(({ column }) => column);
-    const index = indicesOf(this.metadata).find(
+    const index = this.metadata.indices.find(
       ({ columns, where }) =>
         !where &&
         columns.slice(0, filters.length).every((column) => filters.includes(column)) &&

@@ -1,6 +1,6 @@
 import { Inject, Logger } from '@nestjs/common';
 import type { EntityManager, ObjectLiteral, Repository } from 'typeorm';
-import { Idempotency, type IdempotentInserts } from './idempotency/idempotency.js';
+import { Idempotency, type InsertOnce } from './idempotency/idempotency.js';
 import { type IdempotencyKey } from './idempotency/idempotency-key.js';
 import { int64Of, shared } from '#json';
 import { Batches, Database, EXACT_COMMENT, type Transaction } from '#postgres';
@@ -29,7 +29,7 @@ type Pages<Item> = Record<'first' | 'next', Record<'small' | 'large', Batches<Pa
 
 interface Inserts {
   readonly plain: Batches<readonly unknown[], bigint>;
-  readonly once: IdempotentInserts;
+  readonly once: InsertOnce;
 }
 
 // Requests that arrive while a statement runs share the next one, for at most the time of `followMs`.
@@ -161,7 +161,7 @@ export class SharedRepository<Entity extends ObjectLiteral & { id: string }, Ite
     if (isInTransaction && key !== undefined) throw new Error(KEY_IN_TRANSACTION);
     const given = this.statements.given(values);
     const inserts = given.columns.length > 0 && this.prepared(this.inserts, given, (of) => this.insertsOf(of));
-    if (inserts) return await (key ? inserts.once.insert(key, input, given.values) : inserts.plain.run(given.values));
+    if (inserts) return await (key ? inserts.once(key, input, given.values) : inserts.plain.run(given.values));
     const insertBy = async ({ manager }: Pick<Transaction, 'manager'>): Promise<string> => {
       const row = Object.fromEntries(given.columns.map(({ propertyName: name }) => [name, values[name]]));
       const insert = manager
@@ -187,7 +187,7 @@ export class SharedRepository<Entity extends ObjectLiteral & { id: string }, Ite
       if (!this.isShared && !warned.has(metadata)) {
         warned.add(metadata);
         new Logger(SharedRepository.name).warn(
-          `${metadata.name} shares no statements: ${reasons.join('; ')}. So its pages, look-ups and inserts run one by one ` +
+          `${metadata.name} shares no statements, because of ${reasons.join(', ')}. So its pages, look-ups and inserts run one by one ` +
             'through TypeORM, at about four times the CPU time.',
         );
       }

@@ -1,7 +1,7 @@
 import type { EntityMetadata } from 'typeorm';
 import { StartupError } from '#runtime';
 import { MAX_VALUES_BYTES } from './cursors.js';
-import { type ColumnMetadata, typeNameOf } from './typeorm.internals.js';
+import type { ColumnMetadata } from './typeorm.internals.js';
 
 /** How the values of a column get into a cursor and back. */
 interface Kind {
@@ -93,31 +93,21 @@ export function sortedColumns(
   const sorted = names.map((name): SortedColumn => {
     const column =
       columns.find((each) => each.propertyPath === name) ?? refuse(`it has no column ${name}. Name its properties.`);
-    if (column.isNullable) {
-      refuse(
-        `${name} may be null. Make the column NOT NULL, or write a query with a Keyset that sorts by an expression, such as ` +
-          `(coalesce(${column.databaseName}, …), id) > (:${name}, :id).`,
-      );
-    }
     const type = typeOf(column);
     const kind = column.enumName === undefined ? KINDS[type] : {};
-    if (kind === undefined || column.isArray) {
-      return refuse(
-        `${name} is ${column.isArray ? 'an array' : `of the type ${typeNameOf(column)}`}. A cursor holds texts, enumerations, ` +
-          'integers, numeric, uuid, boolean, dates and timestamps.',
-      );
-    }
     const bytes = bytesOf(column, type);
-    if (Number.isNaN(bytes)) {
-      refuse(`a cursor holds its values, and those of ${name} have no limit. Declare its length or precision.`);
+    if (kind === undefined || column.isArray || column.isNullable || Number.isNaN(bytes)) {
+      return refuse(
+        `a cursor holds NOT NULL texts with a length, enumerations, integers, numeric with a precision, uuid, boolean, dates and ` +
+          `timestamps, but ${name} is another column. Change it, or write a query with a Keyset that sorts by an expression, such ` +
+          `as (coalesce(${column.databaseName}, …), id) > (:${name}, :id).`,
+      );
     }
     size += bytes;
     return { column, type, ...kind };
   });
   if (size > MAX_VALUES_BYTES) {
-    refuse(
-      `their values may have ${size} bytes, and a cursor holds ${MAX_VALUES_BYTES}. Shorten texts: a character counts ${CHARACTER_BYTES}.`,
-    );
+    refuse(`their values may have ${size} bytes, and a cursor holds ${MAX_VALUES_BYTES}. Shorten texts.`);
   }
   return sorted;
 }
