@@ -8,7 +8,7 @@ import { DirectInterceptor } from '#operations';
 import { Config, integer, type SettingsOf } from '#settings';
 import { declaredTypesOf } from './declared-types.internals.js';
 import { ApplicationConfig, enhancersOf } from './enhancers.internals.js';
-import { type Handler, type HandlerParameter, parametersOf } from './handler-parameters.internals.js';
+import { type Handler, parametersOf, type Source } from './handler-parameters.internals.js';
 import { isInputClass } from './input-class.js';
 
 export const BODY_SETTINGS = {
@@ -107,8 +107,7 @@ export class BodyGuard implements CanActivate {
       hasGuard ||
       interceptors.some((each) => !((typeof each === 'function' ? each.prototype : each) instanceof DirectInterceptor));
     const parameters = parametersOf(controller, handler);
-    const has = (...sources: HandlerParameter['source'][]): boolean =>
-      parameters.some(({ source }) => sources.includes(source));
+    const has = (...sources: Source[]): boolean => parameters.some(({ source }) => sources.includes(source));
     // Decorators made by `createParamDecorator` have no source.
     const isTaken = has('BODY', 'RAW_BODY', 'REQUEST', undefined);
     if (!isTaken && !isLookedAt) return null;

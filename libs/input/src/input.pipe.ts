@@ -171,8 +171,8 @@ function checkNames(query: Fields, properties: readonly CheckedProperty[]): void
   for (const name of Object.keys(query)) {
     if (faults.length === MAX_NAMED_FAULTS) break;
     if (!names.includes(name)) {
-      const nearest = nearestName(name, names);
       const known = names.length > 0 ? `known are ${names.join(', ')}` : 'this operation has none';
+      const nearest = nearestName(name, names);
       const advice = nearest === undefined ? known : `did you mean '${nearest}'?`;
       const message = `unknown query parameter '${name}'; ${advice}`;
       faults.push({ property: name, rule: 'additionalProperties', message });

@@ -16,18 +16,14 @@ import { checkedProperty, type Described, OF_ITEM, type Rule } from './input-cla
 
 /*
  * Decorators for the properties of input classes. Each one is the runtime rule, its error clause and its schema in the
- * document at once, so that the three cannot drift apart. For other values use the rules of class-validator and
- * `@ApiProperty()`; a class may combine both, and then goes through class-validator as a whole, as on stock Nest.
- *
- * A property may be optional (`required: false`) and nullable (`nullable: true`); only nullable ones accept `null`.
+ * document at once. A class may combine them with rules of class-validator, and then goes through it as a whole, as on stock Nest.
  * A missing member keeps the initial value that its class gives it, which the document has as its default.
  */
 
 /*
  * Patterns for the document. They do not exclude unpaired surrogates: engines that match UTF-16 code units would then
- * refuse every emoji, which consists of two. White space is listed, because `\s` means other characters in other languages;
- * it is the `\s` of JavaScript, by which the rule judges. The document gets the characters above U+00FF themselves: neither
- * Go nor PHP compiles `\u` and four digits.
+ * refuse every emoji. White space is listed as JavaScript's `\s`, which means other characters in other languages, above U+00FF
+ * by the characters themselves: neither Go nor PHP compiles `\u` and four digits.
  */
 const WITHOUT_NULL = '^[^\\x00]*$';
 const WHITE_SPACE = '\\x09-\\x0D\\x20\\xA0\u1680\u2000-\u200A\u2028\u2029\u202F\u205F\u3000\uFEFF';
@@ -181,10 +177,8 @@ export function Int64Property(options: Described & OneOrArray): PropertyDecorato
 export function IntegerProperty(options: Described & IntegerLimits & OneOrArray): PropertyDecorator {
   const { minimum, maximum, ...described } = options;
   const convert: Rule['convert'] = (value, holder, name) => {
-    const numeral = numeralOfValue(value, holder, name);
-    if (numeral === undefined) return value;
-    const exact = int64OfNumeral(numeral);
-    return exact === undefined ? inexact(value) : Number(exact);
+    const exact = int64Of(value, holder, name);
+    return typeof exact === 'bigint' ? Number(exact) : exact;
   };
   return valueOrArray(described, { ...integerWithin(minimum, maximum), forStrings: NOT_QUOTED, convert });
 }
@@ -318,28 +312,17 @@ function isInteger(value: unknown): boolean {
 
 /** The exact value of a member that is an integer; NaN for a number that is none, although its double is. */
 function int64Of(value: unknown, holder: object, key: string | number): unknown {
-  const numeral = numeralOfValue(value, holder, key);
-  return numeral === undefined ? (toInt64(value) ?? value) : (int64OfNumeral(numeral) ?? inexact(value));
+  // No source text if it was not sent so: a decorator of the module may have changed it.
+  const isSent = typeof value === 'number' && (holder as Record<string | number, unknown>)[key] === value;
+  const numeral = isSent ? numeralOf(holder, key) : undefined;
+  if (numeral === undefined) return toInt64(value) ?? value;
+  return int64OfNumeral(numeral) ?? (Number.isSafeInteger(value) ? NaN : value);
 }
 
-/** What stands for a number whose source text is no int64. */
-function inexact(value: unknown): unknown {
-  return Number.isSafeInteger(value) ? NaN : value;
-}
-
-/**
- * The array that has the source texts of another one's items: the one that was sent, because class-transformer makes a copy. Has
- * none if code of a module has changed either of them: two ids may have the same double.
- */
+/** The array with the source texts of a copy by class-transformer; none if a module has changed either: two ids may have one double. */
 function originOf(array: readonly unknown[], sent: unknown): readonly unknown[] {
   if (!Array.isArray(sent) || !hasOwnNumerals(sent)) return [];
   return sent.length === array.length && sent.every((item, index) => item === array[index]) ? sent : [];
-}
-
-/** The source text of a number; undefined if it was not sent so: a decorator of the module may have changed it. */
-function numeralOfValue(value: unknown, holder: object, key: string | number): string | undefined {
-  if (typeof value !== 'number' || (holder as Record<string | number, unknown>)[key] !== value) return undefined;
-  return numeralOf(holder, key);
 }
 
 function integerWithin(minimum: number, maximum: number): Rule {

@@ -193,11 +193,7 @@ describe('an order by several columns', () => {
     {},
   ])('the directions %j are refused when it is made', (mixed) => {
     expect(() => new Keyset(mixed)).toThrow(StartupError);
-    expect(() => new Keyset(mixed)).toThrow(
-      "need one direction, 'ASC' or 'DESC', which " +
-        `${JSON.stringify(mixed)} has not. To turn one of them, write a query with a Keyset that sorts by an expression, such as ` +
-        '(name, -id) > (:name, :minusId).',
-    );
+    expect(() => new Keyset(mixed)).toThrow(`which ${JSON.stringify(mixed)} has not`);
   });
 
   test('a cursor of another order, another list or other columns is refused', () => {

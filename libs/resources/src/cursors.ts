@@ -13,10 +13,10 @@ type Row<Order> = Order extends string
 /** The row after which a page begins: its id, or the texts of its columns, which are the parameters of a comparison. */
 type Start<Order> = Order extends string ? bigint : { readonly [Column in keyof Order]: string };
 
-type Filter = string | number | boolean | Date;
-
 /** The query parameters that filter a list, in any order. Undefined ones do not count. */
 export type Filters = Readonly<Record<string, Filter | bigint | readonly Filter[] | undefined>>;
+
+type Filter = string | number | boolean | Date;
 
 /** One page of a list. */
 export interface Page<Item> {
@@ -89,10 +89,8 @@ export class Keyset<const Order extends string | OrderBy> {
     const given: OrderBy = typeof order === 'string' ? { [order]: 'ASC' } : order;
     const [direction, ...others] = new Set(Object.values(given));
     if ((direction !== 'ASC' && direction !== 'DESC') || others.length > 0) {
-      throw new StartupError(
-        `The columns of a list need one direction, 'ASC' or 'DESC', which ${JSON.stringify(order)} has not. To turn one of them, ` +
-          'write a query with a Keyset that sorts by an expression, such as (name, -id) > (:name, :minusId).',
-      );
+      const given = JSON.stringify(order);
+      throw new StartupError(`The columns of a list need one direction, 'ASC' or 'DESC', which ${given} has not.`);
     }
     this.names = Object.keys(given);
     this.direction = direction;

@@ -61,15 +61,11 @@ export class EntitySql<Entity extends ObjectLiteral> {
     this.converted = new Set(columns.filter((column) => !isPassed(column)));
     this.Entity = entityClass(columns, this.converted);
     this.Entity.prototype = Object.getPrototypeOf(repository.create()) as object;
-    if (primaryColumns.some((id) => id.databasePath !== 'id' || !id.isGenerated || this.typeOf(id) !== 'bigint')) {
+    const isOther = (id: ColumnMetadata): boolean =>
+      id.databasePath !== 'id' || !id.isGenerated || this.typeOf(id) !== 'bigint';
+    if (primaryColumns.some(isOther) || eagerRelations.length > 0) {
       throw new StartupError(
-        `A SharedRepository needs a generated bigint id as primary key. For ${name}, use TypeORM's Repository.`,
-      );
-    }
-    if (eagerRelations.length > 0) {
-      const names = eagerRelations.map(({ propertyPath }) => propertyPath).join(', ');
-      throw new StartupError(
-        `A SharedRepository loads no relations, but ${names} of ${name} is eager. Remove eager: true.`,
+        `A SharedRepository needs a generated bigint id as primary key, and no eager relation. For ${name}, use TypeORM's Repository.`,
       );
     }
     this.sorted = sortedColumns(this.metadata, order.names, (column) => this.typeOf(column));
@@ -290,10 +286,7 @@ export class EntitySql<Entity extends ObjectLiteral> {
   }
 
   private escape(path: string): string {
-    return path
-      .split('.')
-      .map((part) => this.driver.escape(part))
-      .join('.');
+    return path.replace(/[^.]+/g, (part) => this.driver.escape(part));
   }
 }
 
