@@ -1,12 +1,8 @@
 import type { DataSource } from 'typeorm';
 
 const ADJECTIVES =
-  'Amber Ash Bashful Blue Brave Brisk Bright Calm Clever Copper Curious Dapper Fluffy Gentle Ginger Golden Happy Honey ' +
-  'Jolly Little Lucky Merry Misty Nimble Patchy Quick Quiet Rusty Shy Silver Snowy Spotted Sunny Velvet';
-const NAMES =
-  'Abby Ace Bailey Bella Biscuit Boots Buddy Charlie Cleo Coco Daisy Duke Felix Finn Gizmo Gus Hazel Iris Jasper Kiki ' +
-  'Leo Loki Luna Maple Max Milo Minnie Mocha Nala Olive Oscar Otis Pepper Pip Poppy Rex Rosie Rufus Sadie Sam Simba ' +
-  'Smokey Socks Tiger Toby Willow Ziggy Zoe';
+  'Amber Brave Calm Clever Curious Fluffy Gentle Golden Happy Little Lucky Nimble Quiet Rusty Shy Sunny';
+const NAMES = 'Abby Bella Biscuit Boots Cleo Coco Daisy Felix Gizmo Hazel Leo Luna Max Milo Olive Pepper Rex Socks Zoe';
 
 const CATEGORIES = 40;
 

@@ -2,7 +2,7 @@ import { Injectable } from '@nestjs/common';
 import { DataSource, type EntitySchema, QueryFailedError } from 'typeorm';
 import { ApiError, DeclaredErrors, type ErrorDefinition } from '#errors';
 
-/** The errors of a foreign key, whose two sides are violated by different requests. */
+/** The errors of the two sides of a foreign key. */
 export interface ForeignKeyErrors {
   /** A row was to refer to one that does not exist. */
   readonly missing?: ErrorDefinition;

@@ -5,10 +5,7 @@ import type { ColumnMetadata } from './typeorm.internals.js';
 
 /** How the values of a column get into a cursor and back. */
 interface Kind {
-  /**
-   * SQL for the exact text of a value, which no setting of the session and no parser changes; undefined if the value is
-   * read as this text anyway.
-   */
+  /** SQL for the exact text of a value, which no setting of the session and no parser changes; undefined if it is read so anyway. */
   readonly exact?: (value: string) => string;
   /** The type of a parameter that a value is compared with, if not that of the column. */
   readonly type?: string;

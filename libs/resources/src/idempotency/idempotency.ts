@@ -34,7 +34,7 @@ interface KeyedRow {
   readonly key: IdempotencyKey;
   /** Identifies the key among those of all clients. */
   readonly name: string;
-  readonly fingerprint: Buffer;
+  /** Client, key and fingerprint, then those of the columns. */
   readonly values: readonly unknown[];
 }
 
@@ -121,7 +121,7 @@ export class Idempotency {
     return async (key, input, values) => {
       const fingerprint = fingerprintOf(key, input);
       const name = nameOf(key.clientId, key.value);
-      const outcome = await batches.run({ key, name, fingerprint, values });
+      const outcome = await batches.run({ key, name, values: [key.clientId, key.value, fingerprint, ...values] });
       if (outcome === undefined) throw unsettled();
       return int64Of(typeof outcome === 'string' ? outcome : repeat(key, fingerprint, outcome));
     };
@@ -135,7 +135,12 @@ export class Idempotency {
     // Only the first request of each key is inserted, because a statement cannot store a key twice.
     const firsts = new Map<string, KeyedRow>();
     for (const row of rows) if (!firsts.has(row.name)) firsts.set(row.name, row);
-    const insertedIds = await this.insertFirsts(statement, [...firsts.values()]);
+    const sent = [...firsts.values()].map(({ values }) => values);
+    const columns = (rows[0] as KeyedRow).values.map((_, column) => sent.map((values) => values[column]));
+    const inserted = await this.database
+      .execute<[clientId: string, key: string, id: string]>(statement, columns, true)
+      .catch(settleChange);
+    const insertedIds = new Map(inserted.map(([clientId, key, id]) => [nameOf(clientId, key), id]));
     const idOf = (row: KeyedRow): string | undefined =>
       firsts.get(row.name) === row ? insertedIds.get(row.name) : undefined;
     // The rest are repetitions of a key, in this statement or before. They are looked up by a separate statement, because
@@ -149,28 +154,10 @@ export class Idempotency {
     });
     return rows.map((row) => idOf(row) ?? earlier?.get(row.name));
   }
-
-  /** Inserts the rows whose keys are new. Returns the ids of their rows, by the name of the key. */
-  private async insertFirsts(statement: Statement, rows: readonly KeyedRow[]): Promise<Map<string, string>> {
-    const columns = (rows[0] as KeyedRow).values.map((_, column) => rows.map(({ values }) => values[column]));
-    const inserted = await this.database
-      .execute<[clientId: string, key: string, id: string]>(
-        statement,
-        [
-          rows.map(({ key }) => key.clientId),
-          rows.map(({ key }) => key.value),
-          rows.map(({ fingerprint }) => fingerprint),
-          ...columns,
-        ],
-        true,
-      )
-      .catch(settleChange);
-    return new Map(inserted.map(([clientId, key, id]) => [nameOf(clientId, key), id]));
-  }
 }
 
 /** Returns the first result and marks the response as repeated; refuses a key that was used with another request. */
-export function repeat(key: IdempotencyKey, fingerprint: Buffer, stored: StoredResult): string {
+function repeat(key: IdempotencyKey, fingerprint: Buffer, stored: StoredResult): string {
   if (!fingerprint.equals(stored.fingerprint)) throw new ApiError(IDEMPOTENCY_KEY_REUSED);
   key.isReplayed = true;
   key.markReplayed();
