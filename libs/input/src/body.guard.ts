@@ -54,11 +54,8 @@ export function BodyLimits(limits: Partial<OperationLimits>): MethodDecorator {
  * Sets `request.body` to the parsed body, after the guards of the platform and before those of modules. Only for handlers
  * with `@Body()`, `@RawBody()`, `@Req()`, or a parameter decorator, a guard or an interceptor of a module, which may look at it. Of JSON
  * alone if the handler takes no body; before interceptors alone a body that cannot be read is undefined. A body that a middleware has
- * read, such as `express.json()`, stays.
- *
- * `@ApiConsumes` names the media types, application/json by default. A multipart body is left to the handler's interceptor
- * if `@ApiConsumes` names the type or a parameter takes the uploaded files. So is that of a handler which takes none: a client that
- * waits for `100 Continue` gets it behind the key.
+ * read stays. A multipart body is left to the handler's interceptor if `@ApiConsumes` names the type or a parameter takes the
+ * uploaded files; so is that of a handler which takes none: a client that waits for `100 Continue` gets it behind the key.
  */
 @Injectable()
 export class BodyGuard implements CanActivate {

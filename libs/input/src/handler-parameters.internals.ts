@@ -6,7 +6,7 @@ import { isInputClass } from './input-class.js';
 /** A method of a controller. */
 export type Handler = (...parameters: never[]) => unknown;
 
-/** The metadata that `@Body()` and similar decorators write, by `<source>:<index>`. */
+/** The metadata of `@Body()` and the like, by `<source>:<index>`. */
 type Declarations = Record<string, { index: number; data?: unknown; pipes?: readonly unknown[] }>;
 
 export type Source = keyof typeof RouteParamtypes | undefined;

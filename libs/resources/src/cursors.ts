@@ -13,10 +13,9 @@ type Row<Order> = Order extends string
 /** The row after which a page begins: its id, or the texts of its columns, which are the parameters of a comparison. */
 type Start<Order> = Order extends string ? bigint : { readonly [Column in keyof Order]: string };
 
+type Filter = string | number | boolean | Date;
 /** The query parameters that filter a list, in any order. Undefined ones do not count. */
 export type Filters = Readonly<Record<string, Filter | bigint | readonly Filter[] | undefined>>;
-
-type Filter = string | number | boolean | Date;
 
 /** One page of a list. */
 export interface Page<Item> {

@@ -74,7 +74,8 @@ export function Paged(type: Type, description: string): MethodDecorator {
     const handler = (descriptor as PropertyDescriptor).value as Handler;
     const toSent = ({ publicBaseUrl }: Config): ToSent => {
       const root = rootUrlOf(publicBaseUrl);
-      const limit = limitOf(queryClassOf(controller, handler));
+      const Query = queryClassOf(controller, handler);
+      const { limit } = Query ? (new Query() as { limit?: number }) : {};
       return (body, response) => {
         if (typeof body !== 'object' || body === null || !isPage(body)) return body;
         const { items, nextCursor } = body;
@@ -95,11 +96,11 @@ export function Paged(type: Type, description: string): MethodDecorator {
 /**
  * The address of the next page of a list without its cursor: as requested, the limit first.
  *
- * @param limit the parameter of a request without it
+ * @param limit that of a request without it
  */
-function nextAddress({ path, originalUrl }: Request, limit: string): string {
+function nextAddress({ path, originalUrl }: Request, limit?: number): string {
   const start = originalUrl.indexOf('?');
-  let first = limit;
+  let first = limit === undefined ? '' : `limit=${limit}&`;
   let filters = '';
   for (const parameter of start === -1 ? [] : originalUrl.slice(start + 1).split('&')) {
     const name = nameOf(parameter);
@@ -109,23 +110,15 @@ function nextAddress({ path, originalUrl }: Request, limit: string): string {
   return escapeAddress(`${path}?${first}${filters}`);
 }
 
-function limitOf(Query: Type | undefined): string {
-  const { limit } = Query ? (new Query() as { limit?: number }) : {};
-  return limit === undefined ? '' : `limit=${limit}&`;
-}
-
 /** Also of a page that a store has kept as JSON. */
 function isPage(body: object): body is Page<unknown> {
   const { items, nextCursor = '', ...others } = body as Partial<Page<unknown>>;
   return Array.isArray(items) && typeof nextCursor === 'string' && Object.keys(others).length === 0;
 }
 
-/** An address without characters that must be escaped. */
-const PLAIN = /^[\w/?=&.-]*$/;
-
 /** Escapes the characters that a URL must not have: they could end a link. Escapes of the client stay as they are. */
 function escapeAddress(address: string): string {
-  return PLAIN.test(address) ? address : encodeURI(address).replaceAll('%25', '%');
+  return /^[\w/?=&.-]*$/.test(address) ? address : encodeURI(address).replaceAll('%25', '%');
 }
 
 function nameOf(parameter: string): string {

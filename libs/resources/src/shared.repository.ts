@@ -88,7 +88,10 @@ export class SharedRepository<Entity extends ObjectLiteral & { id: string }, Ite
     private readonly toItem: (entity: Entity) => Item,
     order?: OrderBy<keyof Entity & string>,
   ) {
-    this.order = new Keyset<string | OrderBy>(order ? withId(order) : 'id', repository.metadata.tablePath);
+    const given: OrderBy | undefined = order;
+    const [direction = 'ASC'] = Object.values(given ?? {});
+    const whole = given && { ...given, id: given['id'] ?? direction };
+    this.order = new Keyset<string | OrderBy>(whole ?? 'id', repository.metadata.tablePath);
     this.statements = new EntitySql(repository, this.order);
   }
 
@@ -138,10 +141,7 @@ export class SharedRepository<Entity extends ObjectLiteral & { id: string }, Ite
   /** The row with this id. */
   async find(id: bigint): Promise<Item | undefined> {
     this.check('read');
-    return await (this.mayShare ? (this.kept.finds ??= this.findsOf()).run([id]) : this.findByTypeOrm(id));
-  }
-
-  private async findByTypeOrm(id: bigint): Promise<Item | undefined> {
+    if (this.mayShare) return await (this.kept.finds ??= this.findsOf()).run([id]);
     const query = this.repository.createQueryBuilder('entity').comment(EXACT_COMMENT);
     const entity = await query.where('entity.id = :id', { id }).getOne();
     return entity ? this.toItem(entity) : undefined;
@@ -264,10 +264,4 @@ export class SharedRepository<Entity extends ObjectLiteral & { id: string }, Ite
       once: this.idempotency.inserts(once),
     };
   }
-}
-
-/** The order, which ends with the id, so that it tells all rows apart. */
-function withId(order: OrderBy): OrderBy {
-  const [direction = 'ASC'] = Object.values(order);
-  return { ...order, id: order['id'] ?? direction };
 }
