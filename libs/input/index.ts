@@ -1,8 +1,6 @@
 export { BODY_SETTINGS, BodyGuard, BodyLimits } from './src/body.guard.js';
-export { checkClassRules } from './src/class-rules.internals.js';
 export { type SubType, subTypesOf } from './src/class-transformers.internals.js';
-export { checkDeclaredJson, declaredMembers } from './src/declared-members.js';
-export { checkDocumentedMembers } from './src/documented-members.internals.js';
+export { checkDeclaredMembers, declaredMembers } from './src/declared-members.js';
 export { type Handler, queryClassOf } from './src/handler-parameters.internals.js';
 export { InputPipe, NoQuery } from './src/input.pipe.js';
 export {

@@ -1,14 +1,8 @@
 import type { DataSource } from 'typeorm';
 
 const ADJECTIVES =
-  'Amber Ash Bashful Blue Brave Brisk Bright Calm Clever Copper Curious Dapper Fluffy Gentle Ginger Golden Happy Honey ' +
-  'Jolly Little Lucky Merry Misty Nimble Patchy Quick Quiet Rusty Shy Silver Snowy Spotted Sunny Velvet';
-const NAMES =
-  'Abby Ace Bailey Bella Biscuit Boots Buddy Charlie Cleo Coco Daisy Duke Felix Finn Gizmo Gus Hazel Iris Jasper Kiki ' +
-  'Leo Loki Luna Maple Max Milo Minnie Mocha Nala Olive Oscar Otis Pepper Pip Poppy Rex Rosie Rufus Sadie Sam Simba ' +
-  'Smokey Socks Tiger Toby Willow Ziggy Zoe';
-
-const CATEGORIES = 40;
+  'Amber Brave Calm Clever Curious Fluffy Gentle Golden Happy Little Lucky Nimble Quiet Rusty Shy Sunny';
+const NAMES = 'Abby Bella Biscuit Boots Cleo Coco Daisy Felix Gizmo Hazel Leo Luna Max Milo Olive Pepper Rex Socks Zoe';
 
 /** Seven in ten pets are sold, two available, one pending. */
 const INSERT = `
@@ -16,7 +10,7 @@ const INSERT = `
   SELECT
     ($2::text[])[1 + floor(random() * cardinality($2::text[]))::int] || ' ' ||
       ($3::text[])[1 + floor(random() * cardinality($3::text[]))::int],
-    1 + floor(random() * $4::int)::int,
+    1 + floor(random() * 40)::int,
     (CASE WHEN dice < 0.7 THEN 'sold' WHEN dice < 0.9 THEN 'available' ELSE 'pending' END)::pet_status
   FROM (SELECT random() AS dice FROM generate_series(1, $1::int)) AS pet`;
 
@@ -34,7 +28,7 @@ export async function seedPets(
 ): Promise<void> {
   for (let done = 0; done < count;) {
     const batch = Math.min(batchSize, count - done);
-    await dataSource.query(INSERT, [batch, ADJECTIVES.split(' '), NAMES.split(' '), CATEGORIES]);
+    await dataSource.query(INSERT, [batch, ADJECTIVES.split(' '), NAMES.split(' ')]);
     done += batch;
     await onProgress?.(done);
   }

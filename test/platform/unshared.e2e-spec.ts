@@ -90,9 +90,6 @@ class Loaded {
   @generated()
   id: string;
 
-  @ManyToOne(() => Toy, { eager: true })
-  toy: Toy;
-
   @ManyToOne(() => Toy, { lazy: true })
   other: Promise<Toy>;
 
@@ -169,43 +166,27 @@ afterAll(async () => {
   await app.close();
 });
 
-test('the log of the start names each entity whose requests share no statements, with each reason, once', () => {
+test('the log names each entity whose requests share no statements, with each reason, once', async () => {
+  for (const entity of [Toys, VersionedOnes, LoadedOnes, LoadedAgain, LoadedOnes])
+    await app.nest
+      .get<SharedRepository<Toy, Toy>>(entity)
+      .page({ limit: 1 })
+      .catch(() => undefined);
   const slow = 'So its pages, look-ups and inserts run one by one through TypeORM, at about four times the CPU time.';
   const of = ({ lines }: TestApp['log']): unknown[] =>
     lines.filter(({ msg }) => msg.includes('through TypeORM')).map(({ level, msg }) => [level, msg]);
   expect(of(app.log)).toEqual([
     [
       40,
-      'Versioned shares no statements: the column version counts versions; the column deletedAt marks deleted rows; ' +
-        'the column secret is not selected; the column kept is not inserted; the column place has the type point; ' +
-        `the column rows has the type jsonb[]; the column partLabel is embedded. ${slow}`,
+      'Versioned shares no statements, because of column version, column deletedAt, column secret, column kept, ' +
+        `column place, column rows, column partLabel. ${slow}`,
     ],
     [
       40,
-      'Loaded shares no statements: the column toyId has no property of its own beside the relation; ' +
-        'the column otherId has no property of its own beside the relation; the relation toy is eager; the relation other is lazy; its method mark is a listener; ' +
-        `LoadedSubscriber subscribes to it. ${slow}`,
+      'Loaded shares no statements, because of column otherId, lazy relation other, listener mark, ' +
+        `subscriber LoadedSubscriber. ${slow}`,
     ],
   ]);
-});
-
-test('eager relations are loaded, in the order of the page', async () => {
-  await app.sql(
-    'CREATE TABLE test_loaded (id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY, "toyId" bigint, "otherId" bigint)',
-  );
-  await app.sql(`INSERT INTO test_toy (id, tags) VALUES (101, '{red}'), (102, '{blue}')`);
-  await app.sql('INSERT INTO test_loaded ("toyId") VALUES (102), (101), (102)');
-  const all = app.nest.get(LoadedOnes);
-  const first = await all.page({ limit: 2 });
-  const next = await all.page({ limit: 2, cursor: first.nextCursor });
-  const tags = [...first.items, ...next.items].map(({ id, toy }) => [id, toy.id, toy.tags]);
-  expect(tags).toEqual([
-    ['1', '102', ['blue']],
-    ['2', '101', ['red']],
-    ['3', '102', ['blue']],
-  ]);
-  expect((await all.find(2n))?.toy.tags).toEqual(['red']);
-  await app.sql('DELETE FROM test_toy');
 });
 
 const TAGS = [[], ['a'], ['a,b', '{c}', '"d"', "it's", 'e\\f', '', 'NULL', 'null', ' ', '\n', '🐕', '\uffff']];

@@ -8,7 +8,7 @@ import { DirectInterceptor } from '#operations';
 import { Config, integer, type SettingsOf } from '#settings';
 import { declaredTypesOf } from './declared-types.internals.js';
 import { ApplicationConfig, enhancersOf } from './enhancers.internals.js';
-import { type Handler, type HandlerParameter, parametersOf } from './handler-parameters.internals.js';
+import { type Handler, parametersOf, type Source } from './handler-parameters.internals.js';
 import { isInputClass } from './input-class.js';
 
 export const BODY_SETTINGS = {
@@ -54,11 +54,8 @@ export function BodyLimits(limits: Partial<OperationLimits>): MethodDecorator {
  * Sets `request.body` to the parsed body, after the guards of the platform and before those of modules. Only for handlers
  * with `@Body()`, `@RawBody()`, `@Req()`, or a parameter decorator, a guard or an interceptor of a module, which may look at it. Of JSON
  * alone if the handler takes no body; before interceptors alone a body that cannot be read is undefined. A body that a middleware has
- * read, such as `express.json()`, stays.
- *
- * `@ApiConsumes` names the media types, application/json by default. A multipart body is left to the handler's interceptor
- * if `@ApiConsumes` names the type or a parameter takes the uploaded files. So is that of a handler which takes none: a client that
- * waits for `100 Continue` gets it behind the key.
+ * read stays. A multipart body is left to the handler's interceptor if `@ApiConsumes` names the type or a parameter takes the
+ * uploaded files; so is that of a handler which takes none: a client that waits for `100 Continue` gets it behind the key.
  */
 @Injectable()
 export class BodyGuard implements CanActivate {
@@ -103,10 +100,31 @@ export class BodyGuard implements CanActivate {
     const { guards, interceptors } = enhancersOf(this.application, controller, handler);
     // The global guards of the platform come before those of modules.
     const hasGuard = guards.indexOf(this) < guards.length - 1;
-    const hasInterceptor = interceptors.some(
-      (each) => !((typeof each === 'function' ? each.prototype : each) instanceof DirectInterceptor),
-    );
-    return bodyPlanOf(controller, handler, this.config.maxBodyBytes, hasGuard, hasGuard || hasInterceptor);
+    const isLookedAt =
+      hasGuard ||
+      interceptors.some((each) => !((typeof each === 'function' ? each.prototype : each) instanceof DirectInterceptor));
+    const parameters = parametersOf(controller, handler);
+    const has = (...sources: Source[]): boolean => parameters.some(({ source }) => sources.includes(source));
+    // Decorators made by `createParamDecorator` have no source.
+    const isTaken = has('BODY', 'RAW_BODY', 'REQUEST', undefined);
+    if (!isTaken && !isLookedAt) return null;
+    const bodies = parameters.filter(({ source }) => source === 'BODY');
+    // The class of the whole body, if one parameter takes it.
+    const parameterType = bodies.length === 1 && bodies[0]?.data === undefined ? bodies[0]?.metatype : undefined;
+    const types = declaredTypesOf(controller, handler);
+    const isMultipart = types?.some((name) => name.startsWith('multipart/')) === true;
+    const limits = Reflect.getMetadata(BODY_LIMITS, handler) as OperationLimits | undefined;
+    return {
+      isRequired: has('BODY', 'RAW_BODY'),
+      leavesMultipart: !isTaken || has('FILE', 'FILES') || isMultipart,
+      isUnpiped: (has('REQUEST') || !isTaken) && bodies.length === 0,
+      ignoresFaults: !isTaken && !hasGuard && !isMultipart,
+      maxBytes: limits?.bytes ?? this.config.maxBodyBytes,
+      limits: limits ?? JSON_LIMITS,
+      keepsBytes: isLookedAt || has('RAW_BODY', 'REQUEST'),
+      types: isTaken || isMultipart ? types : undefined,
+      parameterType,
+    };
   }
 }
 
@@ -128,36 +146,4 @@ function setBody(request: Request, body: unknown, { isUnpiped, types, parameterT
   if (fault !== undefined) throw faultyInput(VALIDATION_FAILED, [fault]);
   request.body = body;
   return true;
-}
-
-function bodyPlanOf(
-  controller: Type,
-  handler: Handler,
-  maxBytes: number,
-  hasGuard: boolean,
-  isLookedAt: boolean,
-): GuardPlan | null {
-  const parameters = parametersOf(controller, handler);
-  const has = (...sources: HandlerParameter['source'][]): boolean =>
-    parameters.some(({ source }) => sources.includes(source));
-  // Decorators made by `createParamDecorator` have no source.
-  const isTaken = has('BODY', 'RAW_BODY', 'REQUEST', undefined);
-  if (!isTaken && !isLookedAt) return null;
-  const bodies = parameters.filter(({ source }) => source === 'BODY');
-  // The class of the whole body, if one parameter takes it.
-  const parameterType = bodies.length === 1 && bodies[0]?.data === undefined ? bodies[0]?.metatype : undefined;
-  const types = declaredTypesOf(controller, handler);
-  const isMultipart = types?.some((name) => name.startsWith('multipart/')) === true;
-  const limits = Reflect.getMetadata(BODY_LIMITS, handler) as OperationLimits | undefined;
-  return {
-    isRequired: has('BODY', 'RAW_BODY'),
-    leavesMultipart: !isTaken || has('FILE', 'FILES') || isMultipart,
-    isUnpiped: (has('REQUEST') || !isTaken) && bodies.length === 0,
-    ignoresFaults: !isTaken && !hasGuard && !isMultipart,
-    maxBytes: limits?.bytes ?? maxBytes,
-    limits: limits ?? JSON_LIMITS,
-    keepsBytes: isLookedAt || has('RAW_BODY', 'REQUEST'),
-    types: isTaken || isMultipart ? types : undefined,
-    parameterType,
-  };
 }

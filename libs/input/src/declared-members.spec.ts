@@ -1,7 +1,7 @@
 import { ApiProperty, PartialType, PickType } from '@nestjs/swagger';
 import { ValidateBy, ValidateNested } from 'class-validator';
 import { INT64_MAX, writeJson } from '#json';
-import { checkDeclaredJson, DECLARED } from './declared-members.js';
+import { checkDeclaredMembers, DECLARED } from './declared-members.js';
 
 const declared = (): PropertyDecorator => ValidateBy({ name: DECLARED, validator: { validate: () => true } });
 
@@ -72,6 +72,6 @@ test('lets JSON.stringify take an instance of a class that declares its members'
   class Part extends PickType(Toy, ['ids']) {}
   const part = Object.assign(new Part(), { secret: 1, ids: [] });
   expect(JSON.stringify([part, new (PartialType(Toy))()])).toBe('[{"ids":[]},{}]');
-  expect(checkDeclaredJson).not.toThrow();
+  expect(checkDeclaredMembers).not.toThrow();
   expect([JSON.stringify(new OwnToy()), writeJson(new OwnToy())]).toEqual(['"own"', '"own"']);
 });

@@ -1,6 +1,6 @@
-import { PartialType } from '@nestjs/swagger';
+import { ApiProperty, PartialType } from '@nestjs/swagger';
 import { ValidateBy } from 'class-validator';
-import { declareJson, findMembersBy } from '#json';
+import { declareJson, findMembersBy, writeJson } from '#json';
 import { documentedMembers } from './documented-members.internals.js';
 import { onRule, rulesOf } from './class-rules.internals.js';
 import { misfit } from '#runtime';
@@ -25,11 +25,16 @@ onRule(({ name }, type) => {
   if (name === DECLARED) declareJson(type.prototype);
 });
 
-/** @throws StartupError when a class made of another one would keep undeclared members in events and streamed values */
-export function checkDeclaredJson(): void {
+/** @throws StartupError when responses, events or streamed values would have other members than those that a class declares */
+export function checkDeclaredMembers(): void {
   class Trial {
-    @ValidateBy({ name: DECLARED, validator: { validate: () => true } }) member: unknown;
+    @ApiProperty() documented = 1;
+    @ValidateBy({ name: DECLARED, validator: { validate: () => true } }) declared = 2;
+    other = 3;
   }
-  const text = JSON.stringify(Object.assign(new (PartialType(Trial))(), { other: 1 }));
-  if (text !== '{}') throw misfit('@nestjs/mapped-types', `it copies rules in another way: ${text}`);
+  const copy = new (PartialType(Trial))();
+  const text = writeJson(new Trial()) + JSON.stringify([new Trial(), copy]);
+  const one = '{"documented":1,"declared":2}';
+  if (text !== `${one}[${one},${one}]`)
+    throw misfit('class-validator or @nestjs/swagger', `members are written as ${text}`);
 }

@@ -4,20 +4,10 @@ import { DECLARED } from './declared-members.js';
 import type { CheckedProperty } from './input-class.js';
 
 /** The rules of class-validator about the type of a value: without the type, its other rules say nothing. */
-const TYPE_RULES = [
-  ...['isDefined', 'isArray', 'isObject', 'isInstance', 'isString', 'isBoolean', 'isNumber'],
-  ...[
-    'isInt',
-    'isDate',
-    'isEnum',
-    'isIn',
-    'isNumberString',
-    'isBooleanString',
-    'isDateString',
-    'isIso8601',
-    'nestedValidation',
-  ],
-];
+const TYPE_RULES = (
+  'isDefined isArray isObject isInstance isString isBoolean isNumber isInt isDate isEnum isIn isNumberString isBooleanString ' +
+  'isDateString isIso8601 nestedValidation'
+).split(' ');
 
 /** The beginning of the clause of `@ValidateNested` for an item, which names the list again. */
 const NESTED_EACH = /^each value in nested property \S+(?= must be either object or array$)/;

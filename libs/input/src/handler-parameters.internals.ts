@@ -6,25 +6,13 @@ import { isInputClass } from './input-class.js';
 /** A method of a controller. */
 export type Handler = (...parameters: never[]) => unknown;
 
-/** A parameter of a handler, as Nest's decorator and TypeScript describe it. */
-export interface HandlerParameter {
-  /** Such as `BODY` for `@Body()`; undefined for decorators made by `createParamDecorator`. */
-  readonly source: keyof typeof RouteParamtypes | undefined;
-  /** What the decorator takes from the source, as in `@Query('limit')`; undefined for all of it. */
-  readonly data: string | undefined;
-  /** Its declared class. TypeScript emits Object for interfaces, unions and unknown; some compilers emit nothing. */
-  readonly metatype: unknown;
-  /** The pipes of the controller, the handler and the parameter. */
-  readonly pipes: readonly unknown[];
-  /** Whether the parameter itself has a pipe. */
-  readonly hasOwnPipe: boolean;
-}
-
-/** The metadata that `@Body()` and similar decorators write, by `<source>:<index>`. */
+/** The metadata of `@Body()` and the like, by `<source>:<index>`. */
 type Declarations = Record<string, { index: number; data?: unknown; pipes?: readonly unknown[] }>;
 
-/** The decorated parameters of a handler. */
-export function parametersOf(controller: Type, handler: Handler): HandlerParameter[] {
+export type Source = keyof typeof RouteParamtypes | undefined;
+
+/** The decorated parameters of a handler, as Nest's decorators and TypeScript describe them. */
+export function parametersOf(controller: Type, handler: Handler) {
   const declared = Reflect.getMetadata(ROUTE_ARGS_METADATA, controller, handler.name) as Declarations | undefined;
   if (declared === undefined) return [];
   // TypeScript documents this key of emitDecoratorMetadata.
@@ -32,8 +20,11 @@ export function parametersOf(controller: Type, handler: Handler): HandlerParamet
   const shared = [controller, handler].flatMap((of) => (Reflect.getMetadata(PIPES_METADATA, of) ?? []) as unknown[]);
   return Object.entries(declared).map(([key, { index, data, pipes = [] }]) => {
     return {
-      source: RouteParamtypes[Number(key.split(':')[0])] as HandlerParameter['source'],
+      // Such as `BODY` for `@Body()`; undefined for decorators made by `createParamDecorator`.
+      source: RouteParamtypes[Number(key.split(':')[0])] as Source,
+      // What the decorator takes from the source, as in `@Query('limit')`; undefined for all of it.
       data: typeof data === 'string' ? data : undefined,
+      // Its declared class. TypeScript emits Object for interfaces, unions and unknown; some compilers emit nothing.
       metatype: (types as unknown[] | undefined)?.[index],
       pipes: [...shared, ...pipes],
       hasOwnPipe: pipes.length > 0,

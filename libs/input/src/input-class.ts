@@ -129,19 +129,6 @@ export function checkedProperty(
   };
 }
 
-/** A class that a handler declares for its input. */
-export interface InputClass {
-  /** Whether any property has a rule. */
-  readonly hasRules: boolean;
-  /**
-   * The properties in the order of the schema, ancestors' first, if only our decorators describe them. Otherwise
-   * class-transformer and class-validator read and check the class.
-   */
-  readonly properties: readonly CheckedProperty[] | undefined;
-  /** The names of the members that our decorators declare as arrays. */
-  readonly arrays: readonly string[];
-}
-
 /** Types that Nest's ValidationPipe does not validate either: they are no classes of an application. */
 const BUILT_IN: readonly unknown[] = [String, Boolean, Number, BigInt, Symbol, Array, Object, Buffer, Date];
 
@@ -151,16 +138,16 @@ export function isInputClass(metatype: unknown): metatype is Type {
 }
 
 /** Reflection is slow; its results are cached by class. */
-const known = new WeakMap<Type, InputClass>();
+const known = new WeakMap<Type, ReturnType<typeof describe>>();
 
-/** Describes a class; every call with the same class returns the same object. */
-export function inputClassOf(type: Type): InputClass {
+/** Describes a class that a handler declares for its input; every call with the same class returns the same object. */
+export function inputClassOf(type: Type): ReturnType<typeof describe> {
   let input = known.get(type);
   if (input === undefined) known.set(type, (input = describe(type)));
   return input;
 }
 
-function describe(type: Type): InputClass {
+function describe(type: Type) {
   const rules = rulesOf(type);
   const properties = rules
     .map(({ context }) => (context as { checked?: unknown } | undefined)?.checked)
@@ -169,6 +156,8 @@ function describe(type: Type): InputClass {
   const isOurs = names.size === rules.length && !hasTransformersBeside(type, [...names]);
   return {
     hasRules: rules.length > 0,
+    // In the order of the schema, ancestors' first, if only our decorators describe them. Otherwise class-transformer and
+    // class-validator read and check the class.
     properties: rules.length > 0 && isOurs ? properties : undefined,
     arrays: properties.filter(({ isArray }) => isArray).map(({ name }) => name),
   };

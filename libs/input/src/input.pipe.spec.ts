@@ -3,13 +3,7 @@ import { ApplicationConfig } from '@nestjs/core';
 import { IsEmail, Length } from 'class-validator';
 import type { ApiError } from '#errors';
 import { InputPipe } from './input.pipe.js';
-import {
-  Int64Parameter,
-  Int64Property,
-  IntegerParameter,
-  OpaqueParameter,
-  TextProperty,
-} from './property.decorators.js';
+import { Int64Property, TextProperty } from './property.decorators.js';
 
 const TEXT = { description: 'A text.', minLength: 1, maxLength: 40 };
 
@@ -21,23 +15,9 @@ class NewThing {
   count: bigint;
 }
 
-const optional = { description: 'Something.', required: false };
-const INT64 = 'an integer between -9223372036854775808 and 9223372036854775807';
-
 class Note {
   @TextProperty({ ...TEXT, maxLength: 5, notBlank: true })
   note: string;
-}
-
-class Parameters {
-  @Int64Parameter({ description: 'Something.' })
-  id: bigint;
-
-  @IntegerParameter({ ...optional, minimum: 1, maximum: 100 })
-  limit?: number;
-
-  @OpaqueParameter(optional)
-  cursor?: string;
 }
 
 const pipe = new InputPipe(new ApplicationConfig());
@@ -94,33 +74,6 @@ test("@Query('name') of type string may be sent only once", async () => {
   expect(await read(String, 'Rex', options)).toBe('Rex');
   expect(await read(String, ['Rex', 'Max'], options)).toBe("query parameter 'name' must be given only once");
   expect(await read(Object, ['Rex', 'Max'], options)).toEqual(['Rex', 'Max']);
-});
-
-test('parameters are texts', async () => {
-  expect(await read(Parameters, { id: '9223372036854775807', limit: '100' }, { type: 'query' })).toEqual({
-    id: 9223372036854775807n,
-    limit: 100,
-  });
-});
-
-test.each<[object, string]>([
-  [{ id: '07' }, `id must be ${INT64}`],
-  [{ id: '9223372036854775808' }, `id must be ${INT64}`],
-  [{}, 'id is required'],
-  [{ id: '7', limit: '0' }, 'limit must be an integer between 1 and 100'],
-  [{ id: '7', limit: '05' }, 'limit must be an integer between 1 and 100'],
-  [{ id: ['7', '8'] }, "query parameter 'id' must be given only once"],
-  [{ id: '7', limti: '1' }, "unknown query parameter 'limti'; did you mean 'limit'?"],
-])('the query %j is refused: %s', async (sent, message) => {
-  expect(await read(Parameters, sent, { type: 'query' })).toBe(message);
-});
-
-test('a missing member gets the initial value of the class', async () => {
-  class Defaults {
-    @Int64Property(optional)
-    id = 7n;
-  }
-  expect(await read(Defaults, {})).toEqual({ id: 7n });
 });
 
 test('the pattern of a text that is not blank accepts the characters that the rule accepts', async () => {

@@ -51,13 +51,11 @@ const VALIDATION: ValidationPipeOptions = {
 };
 
 /**
- * Makes an instance of the class that a handler declares for `@Body()`, `@Body('member')`, `@Query()` or `@Param()`. If
- * the input does not fit the class, the message lists every fault. Undeclared members of a body are dropped; undeclared
- * query parameters are refused, and so are repeated ones.
+ * Makes an instance of the class that a handler declares for `@Body()`, `@Body('member')`, `@Query()` or `@Param()`; the error lists
+ * every fault. Undeclared members of a body are dropped; undeclared query parameters and repeated ones are refused.
  *
  * A class with rules of class-validator, or with decorators of class-transformer, goes through Nest's ValidationPipe as a
- * whole; its rules decide about repeated query parameters. In all other classes only our decorators act, and the faults come
- * in the order of the class's properties.
+ * whole; its rules decide about repeated query parameters. In all other classes only our decorators act.
  *
  * As in Nest's ValidationPipe, the class of `@Body('member')` gets an object without members for null and for a missing member, and
  * class-transformer fills a class without any rule with everything that was sent, if it is an object. `@Query('name')` of type

@@ -16,18 +16,14 @@ import { checkedProperty, type Described, OF_ITEM, type Rule } from './input-cla
 
 /*
  * Decorators for the properties of input classes. Each one is the runtime rule, its error clause and its schema in the
- * document at once, so that the three cannot drift apart. For other values use the rules of class-validator and
- * `@ApiProperty()`; a class may combine both, and then goes through class-validator as a whole, as on stock Nest.
- *
- * A property may be optional (`required: false`) and nullable (`nullable: true`); only nullable ones accept `null`.
+ * document at once. A class may combine them with rules of class-validator, and then goes through it as a whole, as on stock Nest.
  * A missing member keeps the initial value that its class gives it, which the document has as its default.
  */
 
 /*
  * Patterns for the document. They do not exclude unpaired surrogates: engines that match UTF-16 code units would then
- * refuse every emoji, which consists of two. White space is listed, because `\s` means other characters in other languages;
- * it is the `\s` of JavaScript, by which the rule judges. The document gets the characters above U+00FF themselves: neither
- * Go nor PHP compiles `\u` and four digits.
+ * refuse every emoji. White space is listed as JavaScript's `\s`, which means other characters in other languages, above U+00FF
+ * by the characters themselves: neither Go nor PHP compiles `\u` and four digits.
  */
 const WITHOUT_NULL = '^[^\\x00]*$';
 const WHITE_SPACE = '\\x09-\\x0D\\x20\\xA0\u1680\u2000-\u200A\u2028\u2029\u202F\u205F\u3000\uFEFF';
@@ -38,7 +34,8 @@ const NOT_QUOTED = ', sent as a JSON number, not a string';
 const INT64: Rule = {
   expected: `an integer between ${INT64_MIN} and ${INT64_MAX}`,
   schema: { type: 'integer', format: 'int64' },
-  refusing: (value) => (isInt64(value) ? undefined : isInteger(value) ? 'format' : 'type'),
+  refusing: (value) =>
+    isInt64(value) ? undefined : typeof value === 'bigint' || Number.isInteger(value) ? 'format' : 'type',
 };
 
 /**
@@ -67,7 +64,6 @@ interface TextRules {
 }
 
 const DATE = '[0-9]{4}-(0[1-9]|1[0-2])-(0[1-9]|[12][0-9]|3[01])';
-const HEX = (digits: number): string => `[0-9A-Fa-f]{${digits}}`;
 const LABEL = '[A-Za-z0-9]([A-Za-z0-9-]{0,61}[A-Za-z0-9])?';
 
 type TextFormat = 'decimal' | 'date' | 'date-time' | 'email' | 'uri' | 'uuid';
@@ -85,7 +81,7 @@ const FORMATS: Record<TextFormat, readonly [string, number, string, ((text: stri
   ],
   email: ['an e-mail address', 254, `^[\\w.!#$%&'*+/=?^\`{|}~-]+@${LABEL}(\\.${LABEL})+$`],
   uri: ['an http or https URL', 2_048, '^https?://[!-~]+$', (text: string) => URL.canParse(text)],
-  uuid: ['a UUID', 36, `^${HEX(8)}-${HEX(4)}-${HEX(4)}-${HEX(4)}-${HEX(12)}$`],
+  uuid: ['a UUID', 36, '^[0-9A-Fa-f]{8}(-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12}$'],
 };
 
 /** Either the lengths or a format, which has lengths of its own. */
@@ -103,8 +99,6 @@ interface EnumValues {
   /** Name of the schema that all properties of this enumeration share, except arrays, and what that schema says of itself. */
   enumName: string;
   enumSchema: { description: string; example?: string };
-  /** The values that the document marks as deprecated. They are still valid. */
-  deprecatedValues?: readonly string[];
 }
 
 /**
@@ -116,32 +110,37 @@ interface EnumValues {
  */
 export function TextProperty(options: Described & TextLimits & OneOrArray): PropertyDecorator {
   const { minLength, maxLength, notBlank = false, pattern, format, ...described } = options;
-  if (format === undefined) {
-    const limits = { minLength, maxLength, notBlank, pattern };
-    const documented = { minLength, maxLength, pattern: pattern ?? (notBlank ? NOT_BLANK : WITHOUT_NULL) };
-    return valueOrArray(described, { ...textRule(limits), schema: { type: 'string', ...documented } });
-  }
-  const [expected, longest, form, check] = FORMATS[format];
+  const [what, longest, form, check] = format === undefined ? [] : FORMATS[format];
   const limits = { ...(minLength !== undefined && { minLength }), maxLength: maxLength ?? longest };
-  const own = textRule({ ...limits, notBlank, pattern });
-  const whole = new RegExp(form, 'u');
+  const own = textRule({ ...limits, notBlank, pattern }, what);
+  const whole = form === undefined ? undefined : new RegExp(form, 'u');
+  const documented = pattern ?? form ?? (notBlank ? NOT_BLANK : WITHOUT_NULL);
   return valueOrArray(described, {
-    expected: `${expected} of at most ${limits.maxLength} characters${pattern === undefined ? '' : ` that matches ${pattern}`}`,
-    schema: { type: 'string', format, ...limits, pattern: pattern ?? form },
+    expected: own.expected,
+    schema: { type: 'string', ...(format && { format }), ...limits, pattern: documented },
     refusing: (value) =>
-      own.refusing(value) ?? (whole.test(value as string) && check?.(value as string) !== false ? undefined : 'format'),
+      own.refusing(value) ??
+      (whole?.test(value as string) === false || check?.(value as string) === false ? 'format' : undefined),
   });
 }
 
-/** The rule of a text without its schema. */
-function textRule({ minLength, maxLength = Infinity, notBlank, pattern }: TextRules): Omit<Rule, 'schema'> {
+/**
+ * The rule of a text without its schema.
+ *
+ * @param what a format, in place of a string
+ */
+function textRule(
+  { minLength, maxLength = Infinity, notBlank, pattern }: TextRules,
+  what?: string,
+): Omit<Rule, 'schema'> {
   const regExp = pattern === undefined ? undefined : new RegExp(pattern, 'u');
   const most =
     maxLength === Infinity ? '' : minLength === undefined ? `at most ${maxLength}` : `${minLength} to ${maxLength}`;
   return {
     expected:
-      `a string${most && ` of ${most} characters`}${notBlank ? ', not blank,' : ''} without NUL or unpaired surrogates` +
-      `${pattern === undefined ? '' : ` that matches ${pattern}`}`,
+      (what === undefined
+        ? `a string${most && ` of ${most} characters`}${notBlank ? ', not blank,' : ''} without NUL or unpaired surrogates`
+        : `${what} of at most ${maxLength} characters`) + (pattern === undefined ? '' : ` that matches ${pattern}`),
     refusing: (value) => {
       if (typeof value !== 'string') return 'type';
       // A string has at most two UTF-16 units a character, so longer ones need no counting.
@@ -178,10 +177,8 @@ export function Int64Property(options: Described & OneOrArray): PropertyDecorato
 export function IntegerProperty(options: Described & IntegerLimits & OneOrArray): PropertyDecorator {
   const { minimum, maximum, ...described } = options;
   const convert: Rule['convert'] = (value, holder, name) => {
-    const numeral = numeralOfValue(value, holder, name);
-    if (numeral === undefined) return value;
-    const exact = int64OfNumeral(numeral);
-    return exact === undefined ? inexact(value) : Number(exact);
+    const exact = int64Of(value, holder, name);
+    return typeof exact === 'bigint' ? Number(exact) : exact;
   };
   return valueOrArray(described, { ...integerWithin(minimum, maximum), forStrings: NOT_QUOTED, convert });
 }
@@ -206,19 +203,13 @@ export function BooleanProperty(options: Described): PropertyDecorator {
  * @example `@EnumProperty({ description: 'Its size.', enum: SIZES, enumName: 'Size', enumSchema }) size: string;`
  */
 export function EnumProperty(options: Described & EnumValues & OneOrArray): PropertyDecorator {
-  const { enum: values, enumName, enumSchema, deprecatedValues = [], ...described } = options;
-  // JSON Schema has no keyword that deprecates a value, but schemas of single values may be deprecated.
-  const oneOf = values.map((value) => ({
-    const: value,
-    ...(deprecatedValues.includes(value) && { deprecated: true }),
-  }));
-  const about = { ...enumSchema, ...(deprecatedValues.length > 0 && { oneOf }) };
+  const { enum: values, enumName, enumSchema, ...described } = options;
   return valueOrArray(described, {
     expected: `one of ${values.join(', ')}`,
     // @nestjs/swagger drops the limits of an array of a named enumeration in a query.
     schema: options.isArray
-      ? { type: 'string', enum: [...values], ...about }
-      : { enum: [...values], enumName, enumSchema: about },
+      ? { type: 'string', enum: [...values], ...enumSchema }
+      : { enum: [...values], enumName, enumSchema },
     refusing: (value) => (typeof value === 'string' && values.includes(value) ? undefined : 'enum'),
   });
 }
@@ -271,7 +262,7 @@ export function OpaqueParameter(
 export function PathId(
   name: string,
   notFound: ErrorDefinition,
-  { description, example, deprecated }: Pick<Described, 'description' | 'example' | 'deprecated'>,
+  { description, example }: Pick<Described, 'description' | 'example'>,
 ): ParameterDecorator {
   const transform = (text: string): bigint => {
     const id = parseInt64(text);
@@ -282,7 +273,7 @@ export function PathId(
     Param(name, { transform })(prototype, key, index);
     const handler = Object.getOwnPropertyDescriptor(prototype, key as string) as PropertyDescriptor;
     const schema = { type: 'integer', format: 'int64', example };
-    ApiParam({ name, description, ...(deprecated && { deprecated }), schema })(prototype, key as string, handler);
+    ApiParam({ name, description, schema })(prototype, key as string, handler);
     FailsWith(notFound)(prototype, key as string, handler);
   };
 }
@@ -315,34 +306,19 @@ function valueOrArray(options: Described & OneOrArray, item: Rule): PropertyDeco
   });
 }
 
-function isInteger(value: unknown): boolean {
-  return typeof value === 'bigint' || Number.isInteger(value);
-}
-
 /** The exact value of a member that is an integer; NaN for a number that is none, although its double is. */
 function int64Of(value: unknown, holder: object, key: string | number): unknown {
-  const numeral = numeralOfValue(value, holder, key);
-  return numeral === undefined ? (toInt64(value) ?? value) : (int64OfNumeral(numeral) ?? inexact(value));
+  // No source text if it was not sent so: a decorator of the module may have changed it.
+  const isSent = typeof value === 'number' && (holder as Record<string | number, unknown>)[key] === value;
+  const numeral = isSent ? numeralOf(holder, key) : undefined;
+  if (numeral === undefined) return toInt64(value) ?? value;
+  return int64OfNumeral(numeral) ?? (Number.isSafeInteger(value) ? NaN : value);
 }
 
-/** What stands for a number whose source text is no int64. */
-function inexact(value: unknown): unknown {
-  return Number.isSafeInteger(value) ? NaN : value;
-}
-
-/**
- * The array that has the source texts of another one's items: the one that was sent, because class-transformer makes a copy. Has
- * none if code of a module has changed either of them: two ids may have the same double.
- */
+/** The array with the source texts of a copy by class-transformer; none if a module has changed either: two ids may have one double. */
 function originOf(array: readonly unknown[], sent: unknown): readonly unknown[] {
   if (!Array.isArray(sent) || !hasOwnNumerals(sent)) return [];
   return sent.length === array.length && sent.every((item, index) => item === array[index]) ? sent : [];
-}
-
-/** The source text of a number; undefined if it was not sent so: a decorator of the module may have changed it. */
-function numeralOfValue(value: unknown, holder: object, key: string | number): string | undefined {
-  if (typeof value !== 'number' || (holder as Record<string | number, unknown>)[key] !== value) return undefined;
-  return numeralOf(holder, key);
 }
 
 function integerWithin(minimum: number, maximum: number): Rule {

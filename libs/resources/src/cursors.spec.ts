@@ -175,16 +175,11 @@ describe('an order by several columns', () => {
   });
 
   test('a value that is no exact text is refused', () => {
-    const refused = /^A cursor needs name as its exact text: select a time as created_at::text\.$/;
-    for (const name of [new Date(), undefined]) {
+    const refused =
+      /^A cursor needs name as its exact text: select a time as created_at::text, and coalesce\(name, …\)/;
+    for (const name of [new Date(), undefined, null]) {
       expect(() => byName.encode({ name: name as unknown as string, id: 1 }, {})).toThrow(refused);
     }
-  });
-
-  test('null is refused, also in a cursor', () => {
-    const refused = new TypeError(
-      'A cursor holds no null: sort by an expression that is never null, such as coalesce(name, …).',
-    );
     // @ts-expect-error -- the check of types fails if this compiles
     expect(() => byName.encode({ name: null, id: 1 }, {})).toThrow(refused);
     // Of { name: null, id: 7 }, made when a Keyset took nulls.
@@ -198,11 +193,7 @@ describe('an order by several columns', () => {
     {},
   ])('the directions %j are refused when it is made', (mixed) => {
     expect(() => new Keyset(mixed)).toThrow(StartupError);
-    expect(() => new Keyset(mixed)).toThrow(
-      "need one direction, 'ASC' or 'DESC', which " +
-        `${JSON.stringify(mixed)} has not. To turn one of them, write a query with a Keyset that sorts by an expression, such as ` +
-        '(name, -id) > (:name, :minusId).',
-    );
+    expect(() => new Keyset(mixed)).toThrow(`which ${JSON.stringify(mixed)} has not`);
   });
 
   test('a cursor of another order, another list or other columns is refused', () => {

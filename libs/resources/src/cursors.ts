@@ -14,7 +14,6 @@ type Row<Order> = Order extends string
 type Start<Order> = Order extends string ? bigint : { readonly [Column in keyof Order]: string };
 
 type Filter = string | number | boolean | Date;
-
 /** The query parameters that filter a list, in any order. Undefined ones do not count. */
 export type Filters = Readonly<Record<string, Filter | bigint | readonly Filter[] | undefined>>;
 
@@ -89,10 +88,8 @@ export class Keyset<const Order extends string | OrderBy> {
     const given: OrderBy = typeof order === 'string' ? { [order]: 'ASC' } : order;
     const [direction, ...others] = new Set(Object.values(given));
     if ((direction !== 'ASC' && direction !== 'DESC') || others.length > 0) {
-      throw new StartupError(
-        `The columns of a list need one direction, 'ASC' or 'DESC', which ${JSON.stringify(order)} has not. To turn one of them, ` +
-          'write a query with a Keyset that sorts by an expression, such as (name, -id) > (:name, :minusId).',
-      );
+      const given = JSON.stringify(order);
+      throw new StartupError(`The columns of a list need one direction, 'ASC' or 'DESC', which ${given} has not.`);
     }
     this.names = Object.keys(given);
     this.direction = direction;
@@ -147,7 +144,7 @@ export class Keyset<const Order extends string | OrderBy> {
       bytes.readUInt8() === (this.isById ? VERSION_OF_ID : VERSION_OF_VALUES) &&
       bytes.readUInt32BE(bytes.length - CHECKSUM_BYTES) === crc32(bytes.subarray(0, -CHECKSUM_BYTES));
     const row = bytes.subarray(ROW_AT, -CHECKSUM_BYTES);
-    const values = isOurs ? (this.isById ? idOf(row) : this.valuesIn(row)) : undefined;
+    const values = isOurs ? this.valuesIn(row) : undefined;
     if (values === undefined) throw new ApiError(INVALID_CURSOR);
     // Without names: a filter may be no parameter of the client's, such as the tenant.
     if (bytes.readUInt32BE(FILTERS_AT) !== checksumOf(filters))
@@ -185,6 +182,7 @@ export class Keyset<const Order extends string | OrderBy> {
 
   /** The values that `bytesOf` wrote; undefined if it did not write these bytes for this list. */
   private valuesIn(bytes: Buffer): string[] | undefined {
+    if (this.isById) return bytes.length === ID_BYTES ? [String(bytes.readBigInt64BE())] : undefined;
     if (bytes.length < LIST_BYTES || bytes.readUInt32BE() !== this.list) return undefined;
     const values: string[] = [];
     let at = LIST_BYTES;
@@ -200,19 +198,12 @@ export class Keyset<const Order extends string | OrderBy> {
 }
 
 function textOf(name: string, value: bigint | number | boolean | string | object | null | undefined): string {
-  if (value === null) {
+  if (value === undefined || typeof value === 'object') {
     throw new TypeError(
-      `A cursor holds no null: sort by an expression that is never null, such as coalesce(${name}, …).`,
+      `A cursor needs ${name} as its exact text: select a time as created_at::text, and coalesce(${name}, …) for null.`,
     );
   }
-  if (value === undefined || typeof value === 'object') {
-    throw new TypeError(`A cursor needs ${name} as its exact text: select a time as created_at::text.`);
-  }
   return String(value);
-}
-
-function idOf(bytes: Buffer): [string] | undefined {
-  return bytes.length === ID_BYTES ? [String(bytes.readBigInt64BE())] : undefined;
 }
 
 /** The CRC-32 of the defined filters, independent of their order. A text and a number with the same digits differ. */

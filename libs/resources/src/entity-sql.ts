@@ -7,7 +7,7 @@ import { compareInt64Texts } from '#json';
 import type { Statement } from '#postgres';
 import { type Keyset, MAX_PAGE_SIZE } from './cursors.js';
 import { type SortedColumn, sortedColumns } from './sorted-columns.js';
-import { type ColumnMetadata, indicesOf, readValue, typeNameOf, writtenValue } from './typeorm.internals.js';
+import { type ColumnMetadata, readValue, typeNameOf, writtenValue } from './typeorm.internals.js';
 
 /** Columns with a value, in the order of the entity, and the values as PostgreSQL takes them. */
 export interface Given {
@@ -26,17 +26,7 @@ export const MAX_COLUMNS = 53;
 /** PostgreSQL tells prepared statements apart by the first bytes of their names. */
 const MAX_NAME_BYTES = 63;
 
-/** Types whose values TypeORM converts when it reads them, beside enumerations of numbers and arrays. */
-const CONVERTED_TYPES = new Set<unknown>(
-  ['date', 'time', 'simple-array', 'simple-json', Date].concat([
-    'timestamp',
-    'timestamptz',
-    'timestamp with time zone',
-    'timestamp without time zone',
-  ]),
-);
-
-/** Types whose values TypeORM passes unchanged to PostgreSQL, beside enumerations. */
+/** Types whose values TypeORM reads and writes unchanged, beside enumerations of texts. */
 const PASSED_TYPES = new Set<unknown>(['bigint', 'integer', 'smallint', 'text', 'uuid', 'varchar', Number, String]);
 
 /** A row as PostgreSQL returns it: its columns in the order of the entity, and what a statement adds. */
@@ -46,7 +36,7 @@ export type Row = readonly unknown[];
 export class EntitySql<Entity extends ObjectLiteral> {
   private readonly metadata: EntityMetadata;
   private readonly driver: EntityMetadata['dataSource']['driver'];
-  /** The columns whose values TypeORM converts before it writes them. */
+  /** The columns whose values TypeORM may convert. */
   private readonly converted: ReadonlySet<ColumnMetadata>;
   /** The class that makes an entity of a row. */
   readonly Entity: new (row: Row) => Entity;
@@ -58,7 +48,8 @@ export class EntitySql<Entity extends ObjectLiteral> {
 
   /**
    * @param order of the pages
-   * @throws StartupError when the primary key of the entity is no generated bigint `id`, or pages cannot have this order
+   * @throws StartupError when the primary key of the entity is no generated bigint `id`, a relation is eager, or pages cannot have
+   *   this order
    */
   constructor(
     private readonly repository: Repository<Entity>,
@@ -66,15 +57,15 @@ export class EntitySql<Entity extends ObjectLiteral> {
   ) {
     this.metadata = repository.metadata;
     this.driver = this.metadata.dataSource.driver;
-    const { columns, primaryColumns, name } = this.metadata;
-    const isPassed = ({ transformer, type, enumName }: ColumnMetadata): boolean =>
-      !transformer && (PASSED_TYPES.has(type) || enumName !== undefined);
+    const { columns, primaryColumns, eagerRelations, name } = this.metadata;
     this.converted = new Set(columns.filter((column) => !isPassed(column)));
-    this.Entity = entityClass(columns);
+    this.Entity = entityClass(columns, this.converted);
     this.Entity.prototype = Object.getPrototypeOf(repository.create()) as object;
-    if (primaryColumns.some((id) => id.databasePath !== 'id' || !id.isGenerated || this.typeOf(id) !== 'bigint')) {
+    const isOther = (id: ColumnMetadata): boolean =>
+      id.databasePath !== 'id' || !id.isGenerated || this.typeOf(id) !== 'bigint';
+    if (primaryColumns.some(isOther) || eagerRelations.length > 0) {
       throw new StartupError(
-        `A SharedRepository needs a generated bigint id as primary key. For ${name}, use TypeORM's Repository.`,
+        `A SharedRepository needs a generated bigint id as primary key, and no eager relation. For ${name}, use TypeORM's Repository.`,
       );
     }
     this.sorted = sortedColumns(this.metadata, order.names, (column) => this.typeOf(column));
@@ -107,11 +98,12 @@ export class EntitySql<Entity extends ObjectLiteral> {
   /**
    * The parameters of the texts of a cursor.
    *
-   * @throws ApiError INVALID_CURSOR when no row can have these values
+   * @throws ApiError INVALID_CURSOR for a text that is no time
    */
   startOf(texts: readonly string[]): readonly string[] {
     return texts.map((text, index) => {
-      const parameter = this.sorted[index]?.parameterOf(text);
+      const { parameterOf } = this.sorted[index] as SortedColumn;
+      const parameter = parameterOf ? parameterOf(text) : text;
       if (parameter === undefined) throw new ApiError(INVALID_CURSOR);
       return parameter;
     });
@@ -157,14 +149,11 @@ export class EntitySql<Entity extends ObjectLiteral> {
     // PostgreSQL counts positions from 1.
     for (const row of rows) pages[Number(row.at(-1)) - 1]?.push(row);
     // PostgreSQL usually returns rows of a join in order but does not promise it. To sort them by id, too, would take it 4 to 8 µs
-    // a page; looking here takes less than 1.
+    // a page; to sort sorted rows here takes less than 1.
     const [id] = this.lastAt as readonly [number];
     const sign = this.direction === 'ASC' ? 1 : -1;
     const compare = (one: Row, other: Row): number => sign * compareInt64Texts(one[id] as string, other[id] as string);
-    for (const page of this.isById ? pages : []) {
-      const isSorted = page.every((row, index) => index === 0 || compare(page[index - 1] as Row, row) < 0);
-      if (!isSorted) page.sort(compare);
-    }
+    if (this.isById) for (const page of pages) page.sort(compare);
     return pages;
   }
 
@@ -263,7 +252,7 @@ export class EntitySql<Entity extends ObjectLiteral> {
   /** The columns that sort a page: the filters as in an index that begins with them and goes on with the order, then the order. */
   private orderOf(filters: readonly ColumnMetadata[]): readonly ColumnMetadata[] {
     const sorted = this.sorted.map(({ column }) => column);
-    const index = indicesOf(this.metadata).find(
+    const index = this.metadata.indices.find(
       ({ columns, where }) =>
         !where &&
         columns.slice(0, filters.length).every((column) => filters.includes(column)) &&
@@ -297,27 +286,28 @@ export class EntitySql<Entity extends ObjectLiteral> {
   }
 
   private escape(path: string): string {
-    return path
-      .split('.')
-      .map((part) => this.driver.escape(part))
-      .join('.');
+    return path.replace(/[^.]+/g, (part) => this.driver.escape(part));
   }
 }
 
 /** A constructor, and not a function that returns objects, because V8 then knows in advance how many members they have. */
-function entityClass<Entity>(columns: readonly ColumnMetadata[]): new (row: Row) => Entity {
+function entityClass<Entity>(
+  columns: readonly ColumnMetadata[],
+  isConverted: ReadonlySet<ColumnMetadata>,
+): new (row: Row) => Entity {
   const names = columns.map(({ propertyName }) => propertyName);
-  const converted = [...columns.entries()].filter(([, column]) => isConverted(column));
+  const converted = [...columns.entries()].filter(([, column]) => isConverted.has(column));
   return function (this: Record<string, unknown>, row: Row) {
     for (let index = 0; index < names.length; index++) this[names[index] as string] = row[index];
     for (const [index, column] of converted) this[column.propertyName] = readValue(column, row[index]);
   } as unknown as new (row: Row) => Entity;
 }
 
-/** Whether TypeORM converts what it reads. */
-function isConverted({ transformer, type, enum: labels, isArray }: ColumnMetadata): boolean {
-  const hasNumbers = labels?.some((label) => typeof label === 'number') === true;
-  return Boolean(transformer) || isArray || CONVERTED_TYPES.has(type) || hasNumbers;
+/** Whether TypeORM leaves the values as they are. */
+function isPassed({ transformer, type, enum: labels, isArray }: ColumnMetadata): boolean {
+  return (
+    !transformer && !isArray && (PASSED_TYPES.has(type) || labels?.every((label) => typeof label === 'string') === true)
+  );
 }
 
 /** A column in SQL of the alias `entity`, as TypeORM's query builders replace it. */

@@ -13,7 +13,7 @@ import { unescape } from 'node:querystring';
 import type { Observable } from 'rxjs';
 import { FailsWith, INVALID_CURSOR } from '#errors';
 import { StartupError } from '#runtime';
-import { declaredMembers, type Handler, IntegerParameter, OpaqueParameter, queryClassOf } from '#input';
+import { type Handler, IntegerParameter, OpaqueParameter, queryClassOf } from '#input';
 import { DirectInterceptor, TO_SENT_METADATA, type ToSent } from '#operations';
 import { Config, rootUrlOf } from '#settings';
 import { CURSOR_PATTERN, DEFAULT_PAGE_SIZE, MAX_CURSOR_LENGTH, MAX_PAGE_SIZE, type Page } from './cursors.js';
@@ -73,12 +73,14 @@ export function Paged(type: Type, description: string): MethodDecorator {
     const { constructor: controller } = prototype as { constructor: Type };
     const handler = (descriptor as PropertyDescriptor).value as Handler;
     const toSent = ({ publicBaseUrl }: Config): ToSent => {
-      const addresses = new PageAddresses(rootUrlOf(publicBaseUrl), limitOf(queryClassOf(controller, handler)));
+      const root = rootUrlOf(publicBaseUrl);
+      const Query = queryClassOf(controller, handler);
+      const { limit } = Query ? (new Query() as { limit?: number }) : {};
       return (body, response) => {
         if (typeof body !== 'object' || body === null || !isPage(body)) return body;
         const { items, nextCursor } = body;
         if (nextCursor !== undefined)
-          response.appendHeader('Link', `<${addresses.of(response.req, nextCursor)}>; rel="next"`);
+          response.appendHeader('Link', `<${root}${nextAddress(response.req, limit)}cursor=${nextCursor}>; rel="next"`);
         return items;
       };
     };
@@ -91,35 +93,21 @@ export function Paged(type: Type, description: string): MethodDecorator {
   };
 }
 
-/** The addresses of the next pages of a list. */
-class PageAddresses {
-  /**
-   * @param root the beginning of every address
-   * @param limit the parameter of a request without it
-   */
-  constructor(
-    private readonly root: string,
-    private readonly limit: string,
-  ) {}
-
-  of({ path, originalUrl }: Request, cursor: string): string {
-    let { limit } = this;
-    let filters = '';
-    for (let end = originalUrl.indexOf('?'); end !== -1;) {
-      const start = end + 1;
-      end = originalUrl.indexOf('&', start);
-      const parameter = originalUrl.slice(start, end === -1 ? undefined : end);
-      const name = nameOf(parameter);
-      if (name === 'limit') limit = `${parameter}&`;
-      else if (name !== 'cursor' && name !== '') filters += `${parameter}&`;
-    }
-    return `${this.root}${escapeAddress(`${path}?${limit}${filters}`)}cursor=${cursor}`;
+/**
+ * The address of the next page of a list without its cursor: as requested, the limit first.
+ *
+ * @param limit that of a request without it
+ */
+function nextAddress({ path, originalUrl }: Request, limit?: number): string {
+  const start = originalUrl.indexOf('?');
+  let first = limit === undefined ? '' : `limit=${limit}&`;
+  let filters = '';
+  for (const parameter of start === -1 ? [] : originalUrl.slice(start + 1).split('&')) {
+    const name = nameOf(parameter);
+    if (name === 'limit') first = `${parameter}&`;
+    else if (name !== 'cursor' && name !== '') filters += `${parameter}&`;
   }
-}
-
-function limitOf(Query: Type | undefined): string {
-  const { limit } = Query ? (new Query() as { limit?: number }) : {};
-  return limit === undefined ? '' : `limit=${limit}&`;
+  return escapeAddress(`${path}?${first}${filters}`);
 }
 
 /** Also of a page that a store has kept as JSON. */
@@ -128,12 +116,9 @@ function isPage(body: object): body is Page<unknown> {
   return Array.isArray(items) && typeof nextCursor === 'string' && Object.keys(others).length === 0;
 }
 
-/** An address without characters that must be escaped. */
-const PLAIN = /^[\w/?=&.-]*$/;
-
 /** Escapes the characters that a URL must not have: they could end a link. Escapes of the client stay as they are. */
 function escapeAddress(address: string): string {
-  return PLAIN.test(address) ? address : encodeURI(address).replaceAll('%25', '%');
+  return /^[\w/?=&.-]*$/.test(address) ? address : encodeURI(address).replaceAll('%25', '%');
 }
 
 function nameOf(parameter: string): string {
@@ -155,13 +140,9 @@ type CreatingDecorator = <H extends CreatingHandler>(
  * behind it. Documents both.
  *
  * @example `@Post() @Created(Visit, 'The recorded visit.') recordVisit(@Body() visit: NewVisit): Promise<Visit>`
- * @param type the class of the response
- * @throws StartupError when the class declares no `id`
+ * @param type the class of the response, which declares an `id`
  */
 export function Created(type: Type<Identified>, description: string): CreatingDecorator {
-  if (!declaredMembers(type).includes('id')) {
-    throw new StartupError(`@Created(${type.name}, '${description}') needs a class with a documented id.`);
-  }
   // The document describes the header field.
   const headers = { Location: { $ref: '#/components/headers/Location' } };
   const response = ApiCreatedResponse({ description, type, headers });

@@ -1,9 +1,9 @@
-import { Inject } from '@nestjs/common';
-import { type EntityManager, type FindOptionsWhere, In, type ObjectLiteral, type Repository } from 'typeorm';
-import { Idempotency, type IdempotentInserts } from './idempotency/idempotency.js';
+import { Inject, Logger } from '@nestjs/common';
+import type { EntityManager, ObjectLiteral, Repository } from 'typeorm';
+import { Idempotency, type InsertOnce } from './idempotency/idempotency.js';
 import { type IdempotencyKey } from './idempotency/idempotency-key.js';
 import { int64Of, shared } from '#json';
-import { Batches, type BatchLimits, Database, EXACT_COMMENT, type Transaction } from '#postgres';
+import { Batches, Database, EXACT_COMMENT, type Transaction } from '#postgres';
 import { EntitySql, type Given, type Row } from './entity-sql.js';
 import { type Filters, Keyset, MAX_PAGE_SIZE, type OrderBy, type Page, type PageQuery } from './cursors.js';
 import { reasonsNotToShare } from './unshared.js';
@@ -24,14 +24,12 @@ interface PageRequest {
   readonly filters: Filters;
 }
 
-type PageBatches<Item> = Batches<PageRequest, Page<Item>>;
-
 /** Pages of some filters. */
-type Pages<Item> = Record<'first' | 'next', Record<'small' | 'large', PageBatches<Item>>>;
+type Pages<Item> = Record<'first' | 'next', Record<'small' | 'large', Batches<PageRequest, Page<Item>>>>;
 
 interface Inserts {
   readonly plain: Batches<readonly unknown[], bigint>;
-  readonly once: IdempotentInserts;
+  readonly once: InsertOnce;
 }
 
 // Requests that arrive while a statement runs share the next one, for at most the time of `followMs`.
@@ -50,14 +48,16 @@ const KEY_IN_TRANSACTION =
 /** Most combinations of columns that have statements of their own: each connection keeps them prepared. */
 const MAX_COMBINATIONS = 8;
 
+/** Entities of which the log has said that they share no statements. */
+const warned = new WeakSet<object>();
+
 /**
  * The repository of an entity with a generated bigint `id`: pages, rows by id, and inserts. The statements
  * are derived from the entity and prepared, and requests that wait at the same moment share one.
  *
- * TypeORM runs the same, one statement for each request, for entities with subscribers, listeners,
- * eager or lazy relations, embedded columns, a version, soft deletion or types such as `point`: the log of the start names
- * them. Other relations are not loaded. So it does in a transaction: see {@link in}. One that TypeORM's repository is in by itself,
- * as with typeorm-transactional, counts.
+ * TypeORM runs the same, one statement for each request, for entities with subscribers, listeners, lazy relations, embedded
+ * columns, a version, soft deletion or types such as `point`: the log names them at their first request. So it does in a
+ * transaction: see {@link in}. One that TypeORM's repository is in by itself, as with typeorm-transactional, counts.
  *
  * @example `class Visits extends SharedRepository<VisitEntity, Visit>`, whose constructor calls `super(visits, toVisit)`
  * @example `super(visits, toVisit, { visitedAt: 'DESC' })`
@@ -69,7 +69,7 @@ export class SharedRepository<Entity extends ObjectLiteral & { id: string }, Ite
 
   private readonly order: Keyset<string | OrderBy>;
   private readonly statements: EntitySql<Entity>;
-  private isShared: boolean | undefined;
+  private isShared = false;
   /** The subscribers for which `isShared` holds: a list, and how many it had. */
   private subscribers: readonly [list: unknown, length: number] | undefined;
   /** Whether calls are outside of the surrounding transaction on purpose. */
@@ -81,14 +81,17 @@ export class SharedRepository<Entity extends ObjectLiteral & { id: string }, Ite
   /**
    * @param order of pages; by default the ascending id. All columns are NOT NULL and have one direction; the id, in that
    *   direction, is added at the end. With many rows it needs an index of its columns and the id, behind those of the filters
-   * @throws StartupError when the entity has another primary key, or its pages cannot have this order
+   * @throws StartupError when the entity has another primary key or an eager relation, or its pages cannot have this order
    */
   constructor(
     protected readonly repository: Repository<Entity>,
     private readonly toItem: (entity: Entity) => Item,
     order?: OrderBy<keyof Entity & string>,
   ) {
-    this.order = new Keyset<string | OrderBy>(order ? withId(order) : 'id', repository.metadata.tablePath);
+    const given: OrderBy | undefined = order;
+    const [direction = 'ASC'] = Object.values(given ?? {});
+    const whole = given && { ...given, id: given['id'] ?? direction };
+    this.order = new Keyset<string | OrderBy>(whole ?? 'id', repository.metadata.tablePath);
     this.statements = new EntitySql(repository, this.order);
   }
 
@@ -130,8 +133,7 @@ export class SharedRepository<Entity extends ObjectLiteral & { id: string }, Ite
     }
     const query = this.repository.createQueryBuilder('entity').comment(EXACT_COMMENT);
     const page = this.statements.page(query, given, start, limit + 1);
-    const { entities: found, raw } = await page.getRawAndEntities<Record<string, string>>();
-    const entities = await this.withEagerRelations(found);
+    const { entities, raw } = await page.getRawAndEntities<Record<string, string>>();
     const last = entities.length > limit ? this.statements.lastOfRaw(raw[limit - 1] ?? {}) : undefined;
     return this.pageOf(entities.slice(0, limit), last, sent);
   }
@@ -139,23 +141,10 @@ export class SharedRepository<Entity extends ObjectLiteral & { id: string }, Ite
   /** The row with this id. */
   async find(id: bigint): Promise<Item | undefined> {
     this.check('read');
-    return await (this.mayShare ? (this.kept.finds ??= this.findsOf()).run([id]) : this.findByTypeOrm(id));
-  }
-
-  private async findByTypeOrm(id: bigint): Promise<Item | undefined> {
+    if (this.mayShare) return await (this.kept.finds ??= this.findsOf()).run([id]);
     const query = this.repository.createQueryBuilder('entity').comment(EXACT_COMMENT);
-    const found = await query.where('entity.id = :id', { id }).getMany();
-    const [entity] = await this.withEagerRelations(found);
-    return entity && this.toItem(entity);
-  }
-
-  /** As `find` of TypeORM reads them; its query builders load no eager relations. */
-  private async withEagerRelations(found: Entity[]): Promise<Entity[]> {
-    if (found.length === 0 || this.repository.metadata.eagerRelations.length === 0) return found;
-    const where = { id: In(found.map(({ id }) => id)) } as FindOptionsWhere<Entity>;
-    const loaded = await this.repository.find({ where, comment: EXACT_COMMENT });
-    const byId = new Map(loaded.map((entity) => [entity.id, entity]));
-    return found.map((entity) => byId.get(entity.id) ?? entity);
+    const entity = await query.where('entity.id = :id', { id }).getOne();
+    return entity ? this.toItem(entity) : undefined;
   }
 
   /**
@@ -172,7 +161,7 @@ export class SharedRepository<Entity extends ObjectLiteral & { id: string }, Ite
     if (isInTransaction && key !== undefined) throw new Error(KEY_IN_TRANSACTION);
     const given = this.statements.given(values);
     const inserts = given.columns.length > 0 && this.prepared(this.inserts, given, (of) => this.insertsOf(of));
-    if (inserts) return await (key ? inserts.once.insert(key, input, given.values) : inserts.plain.run(given.values));
+    if (inserts) return await (key ? inserts.once(key, input, given.values) : inserts.plain.run(given.values));
     const insertBy = async ({ manager }: Pick<Transaction, 'manager'>): Promise<string> => {
       const row = Object.fromEntries(given.columns.map(({ propertyName: name }) => [name, values[name]]));
       const insert = manager
@@ -186,26 +175,24 @@ export class SharedRepository<Entity extends ObjectLiteral & { id: string }, Ite
     return int64Of(await (isInTransaction ? insertBy(this.repository) : this.idempotency.once(key, input, insertBy)));
   }
 
-  /**
-   * @internal Why requests for the entity cannot share statements; undefined if they can. Known after the start, which
-   * adds subscribers.
-   */
-  get reasonNotToShare(): string | undefined {
-    const { manager, metadata } = (this.repository ?? {}) as Partial<Repository<Entity>>;
-    if (manager === undefined || metadata === undefined) return undefined;
-    const reasons = reasonsNotToShare(metadata, manager.dataSource.subscribers);
-    return reasons.length === 0 ? undefined : `${metadata.name} shares no statements: ${reasons.join('; ')}`;
-  }
-
   private get mayShare(): boolean {
-    const { queryRunner, dataSource } = this.repository.manager;
-    if (queryRunner !== undefined) return false;
+    const { metadata, manager } = this.repository;
+    if (manager.queryRunner !== undefined) return false;
+    const { subscribers } = manager.dataSource;
     const [list, length] = this.subscribers ?? [];
-    if (list !== dataSource.subscribers || length !== dataSource.subscribers.length) {
-      this.isShared = this.reasonNotToShare === undefined;
-      this.subscribers = [dataSource.subscribers, dataSource.subscribers.length];
+    if (list !== subscribers || length !== subscribers.length) {
+      const reasons = reasonsNotToShare(metadata, subscribers);
+      this.isShared = reasons.length === 0;
+      this.subscribers = [subscribers, subscribers.length];
+      if (!this.isShared && !warned.has(metadata)) {
+        warned.add(metadata);
+        new Logger(SharedRepository.name).warn(
+          `${metadata.name} shares no statements, because of ${reasons.join(', ')}. So its pages, look-ups and inserts run one by one ` +
+            'through TypeORM, at about four times the CPU time.',
+        );
+      }
     }
-    return this.isShared === true;
+    return this.isShared;
   }
 
   /** Refuses, or warns of, a call inside a transaction that is no part of it. */
@@ -222,34 +209,28 @@ export class SharedRepository<Entity extends ObjectLiteral & { id: string }, Ite
     return made;
   }
 
-  private batches<Input, Output>(
-    execute: (inputs: readonly Input[]) => Promise<readonly Output[]>,
-    limits: Omit<BatchLimits, 'waitMs'>,
-  ): Batches<Input, Output> {
-    return new Batches(execute, { ...limits, waitMs: this.database.acquireTimeoutMs });
-  }
-
   private pagesOf(columns: Given['columns']): Pages<Item> {
+    const { acquireTimeoutMs: waitMs } = this.database;
     const of = (kind: 'first' | 'next'): Pages<Item>['first'] => {
-      const read = this.readPages(columns, kind);
-      return { small: this.batches(read, PAGE_LIMITS), large: this.batches(read, LARGE_PAGE_LIMITS) };
+      const { one, many } = this.statements.pages(columns, kind);
+      const read = async (requests: readonly PageRequest[]): Promise<Page<Item>[]> => {
+        const [first] = requests as [PageRequest];
+        if (requests.length === 1) {
+          const rows = await this.database.execute<unknown[]>(one(first.limit + 1), [...first.start, ...first.values]);
+          return [this.pageOfRows(rows, first)];
+        }
+        const inputs = requests.map(({ start, limit, values }) => [...start, ...values, limit + 1]);
+        const arrays = (inputs[0] as unknown[]).map((_, parameter) => inputs.map((input) => input[parameter]));
+        const rows = await this.database.execute<unknown[]>(many, arrays);
+        const found = this.statements.pagesOf(rows, requests.length);
+        return requests.map((request, index) => this.pageOfRows(found[index] ?? [], request));
+      };
+      return {
+        small: new Batches(read, { ...PAGE_LIMITS, waitMs }),
+        large: new Batches(read, { ...LARGE_PAGE_LIMITS, waitMs }),
+      };
     };
     return { first: of('first'), next: of('next') };
-  }
-
-  private readPages(columns: Given['columns'], kind: 'first' | 'next') {
-    const { one, many } = this.statements.pages(columns, kind);
-    return async (requests: readonly PageRequest[]): Promise<Page<Item>[]> => {
-      const [first] = requests as [PageRequest];
-      if (requests.length === 1) {
-        const rows = await this.database.execute<unknown[]>(one(first.limit + 1), [...first.start, ...first.values]);
-        return [this.pageOfRows(rows, first)];
-      }
-      const values = columnsOf(requests.map(({ start, limit, values }) => [...start, ...values, limit + 1]));
-      const rows = await this.database.execute<unknown[]>(many, values);
-      const found = this.statements.pagesOf(rows, requests.length);
-      return requests.map((request, index) => this.pageOfRows(found[index] ?? [], request));
-    };
   }
 
   private pageOfRows(rows: readonly Row[], { limit, filters }: PageRequest): Page<Item> {
@@ -283,14 +264,4 @@ export class SharedRepository<Entity extends ObjectLiteral & { id: string }, Ite
       once: this.idempotency.inserts(once),
     };
   }
-}
-
-/** The order, which ends with the id, so that it tells all rows apart. */
-function withId(order: OrderBy): OrderBy {
-  const [direction = 'ASC'] = Object.values(order);
-  return { ...order, id: order['id'] ?? direction };
-}
-
-function columnsOf(rows: readonly (readonly unknown[])[]): unknown[][] {
-  return (rows[0] ?? []).map((_, column) => rows.map((row) => row[column]));
 }

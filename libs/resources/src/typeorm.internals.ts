@@ -18,13 +18,3 @@ export function readValue(column: ColumnMetadata, value: unknown): unknown {
 export function typeNameOf(column: ColumnMetadata): string {
   return driverOf(column).normalizeType(column);
 }
-
-/** The indices of an entity: their columns in order, and the condition of a partial one. */
-export function indicesOf({ indices }: EntityMetadata): readonly Pick<(typeof indices)[number], 'columns' | 'where'>[] {
-  return indices;
-}
-
-/** The names of an entity's methods such as those with `@BeforeInsert()`. */
-export function listenersOf({ listeners }: EntityMetadata): readonly string[] {
-  return listeners.map(({ propertyName }) => propertyName);
-}

@@ -1,10 +1,10 @@
 import { type DynamicModule, Global, Module, type Type } from '@nestjs/common';
 import { APP_FILTER, APP_GUARD, APP_PIPE, DiscoveryModule } from '@nestjs/core';
 import { ApiKeyGuard, AuthModule, EventStreams, REQUEST_STEPS, type RequestStep } from '#access';
-import { ConstraintErrors, IdempotencyModule, UnsharedEntities } from '#resources';
+import { ConstraintErrors, IdempotencyModule } from '#resources';
 import { DeclaredErrors } from '#errors';
 import { ErrorFilter } from '#edge';
-import { BodyGuard, checkClassRules, checkDeclaredJson, checkDocumentedMembers, InputPipe } from '#input';
+import { BodyGuard, checkDeclaredMembers, InputPipe } from '#input';
 import { ObservabilityModule } from '#ops';
 import { checkTransports, OpenApiModule, OperationRegistry } from '#operations';
 import { DatabaseModule, MIGRATIONS } from '#postgres';
@@ -53,9 +53,7 @@ export async function serviceOf(app: Type, config: CoreConfig): Promise<Type> {
     );
   }
   // Secrecy depends on them, so another release of a dependency that differs here is refused, and not only warned of.
-  checkClassRules();
-  checkDocumentedMembers();
-  checkDeclaredJson();
+  checkDeclaredMembers();
   await checkTransports();
   const parts: LoadedPart[] = [];
   for (const part of definition.parts) if (part.load !== undefined) parts.push(await part.load());
@@ -100,7 +98,6 @@ function requestModule(parts: readonly LoadedPart[]): DynamicModule {
     imports: [DiscoveryModule, ...ofRequests.map(({ module }) => module)],
     providers: [
       OperationRegistry,
-      UnsharedEntities,
       {
         provide: REQUEST_STEPS,
         inject: [...ofRequests.flatMap(({ step }) => step ?? []), EventStreams],

@@ -57,9 +57,7 @@ function textOfObject(value: object, subTypes: readonly SubType[]): string {
     const text = textOf(member, type && subTypesOf(type, name));
     if (text !== (defaults?.get(name) ?? 'undefined')) texts[name] = `${writeJson(name)}:${text}`;
   }
-  const members = `{${Object.keys(texts)
-    .map((name) => texts[name])
-    .join()}}`;
+  const members = `{${Object.values(texts).join()}}`;
   if (hasJson) return `${chosen}JSON(${textOf(value.toJSON(''))})${members}`;
   // An instance without members may have a text, such as URLSearchParams.
   const hasText = type !== undefined && members === '{}' && value.toString !== Object.prototype.toString;
@@ -105,7 +103,7 @@ function accessorsOf(prototype: object): string[] {
   const own = Object.entries(Object.getOwnPropertyDescriptors(prototype)).filter(
     ([, found]) => found.get !== undefined && found.set !== undefined,
   );
-  return [...new Set([...own.map(([name]) => name), ...accessorsOf(Object.getPrototypeOf(prototype) as object)])];
+  return [...own.map(([name]) => name), ...accessorsOf(Object.getPrototypeOf(prototype) as object)];
 }
 
 /** Whether a prototype is that of all objects, which the realm of a value has of its own. */

@@ -1,7 +1,7 @@
 import { Global, Injectable, Module } from '@nestjs/common';
 import { ApiError, IDEMPOTENCY_KEY_REUSED } from '#errors';
 import { int64Of, readOwnJson, writeJson } from '#json';
-import { Batches, type BatchLimits, Database, type Statement, type Transaction } from '#postgres';
+import { Batches, Database, type Statement, type Transaction } from '#postgres';
 import { fingerprintOf } from './fingerprint.js';
 import type { IdempotencyKey } from './idempotency-key.js';
 import {
@@ -26,6 +26,22 @@ export type Kept<T> = T extends bigint
       : T extends readonly (infer Item)[]
         ? Kept<Item>[]
         : { [Name in keyof T]: Kept<T[Name]> };
+
+/** Up to 100 requests share a statement, two statements run at a time, and up to 10 000 requests wait. */
+const LIMITS = { size: 100, concurrency: 2, waiting: 10_000, followMs: 20 };
+
+interface KeyedRow {
+  readonly key: IdempotencyKey;
+  /** Identifies the key among those of all clients. */
+  readonly name: string;
+  /** Client, key and fingerprint, then those of the columns. */
+  readonly values: readonly unknown[];
+}
+
+/** The id of the inserted row, or the stored result of the key; undefined if that cannot be read. */
+type Outcome = string | StoredResult | undefined;
+
+export type InsertOnce = (key: IdempotencyKey, input: object, values: readonly unknown[]) => Promise<bigint>;
 
 /**
  * Carries a request out once, however often it is sent with the same key: at the same time, on several instances, or after a
@@ -95,57 +111,36 @@ export class Idempotency {
     }
   }
 
-  /** @internal @param statement a statement of `insertOnceText` */
-  inserts(statement: Statement): IdempotentInserts {
-    return new IdempotentInserts(this.database, this.keys, statement);
+  /**
+   * @internal Inserts rows by a statement of `insertOnceText`, each once for its key. Requests that wait at the same moment share
+   * it. Returns the id of the row of the first request with a key, committed.
+   */
+  inserts(statement: Statement): InsertOnce {
+    const limits = { ...LIMITS, waitMs: this.database.acquireTimeoutMs };
+    const batches = new Batches((rows: readonly KeyedRow[]) => this.insertAll(statement, rows), limits);
+    return async (key, input, values) => {
+      const fingerprint = fingerprintOf(key, input);
+      const name = nameOf(key.clientId, key.value);
+      const outcome = await batches.run({ key, name, values: [key.clientId, key.value, fingerprint, ...values] });
+      if (outcome === undefined) throw unsettled();
+      return int64Of(typeof outcome === 'string' ? outcome : repeat(key, fingerprint, outcome));
+    };
   }
 
   private async find(key: IdempotencyKey): Promise<StoredResult | undefined> {
     return (await this.keys.find([key])).get(nameOf(key.clientId, key.value));
   }
-}
 
-/** Up to 100 requests share a statement, two statements run at a time, and up to 10 000 requests wait. */
-const LIMITS: Omit<BatchLimits, 'waitMs'> = { size: 100, concurrency: 2, waiting: 10_000, followMs: 20 };
-
-interface KeyedRow {
-  readonly key: IdempotencyKey;
-  /** Identifies the key among those of all clients. */
-  readonly name: string;
-  readonly fingerprint: Buffer;
-  readonly values: readonly unknown[];
-}
-
-/** The id of the inserted row, or the stored result of the key; undefined if that cannot be read. */
-type Outcome = string | StoredResult | undefined;
-
-/** Inserts rows, each once for its key. Requests that wait at the same moment share a statement. */
-export class IdempotentInserts {
-  private readonly batches: Batches<KeyedRow, Outcome>;
-
-  /** @internal */
-  constructor(
-    private readonly database: Database,
-    private readonly keys: IdempotencyKeyRepository,
-    private readonly statement: Statement,
-  ) {
-    this.batches = new Batches((rows) => this.insertAll(rows), { ...LIMITS, waitMs: database.acquireTimeoutMs });
-  }
-
-  /** Returns the id of the row of the first request with this key, committed. See `Idempotency.once`. */
-  async insert(key: IdempotencyKey, input: object, values: readonly unknown[]): Promise<bigint> {
-    const fingerprint = fingerprintOf(key, input);
-    const name = nameOf(key.clientId, key.value);
-    const outcome = await this.batches.run({ key, name, fingerprint, values });
-    if (outcome === undefined) throw unsettled();
-    return int64Of(typeof outcome === 'string' ? outcome : repeat(key, fingerprint, outcome));
-  }
-
-  private async insertAll(rows: readonly KeyedRow[]): Promise<Outcome[]> {
+  private async insertAll(statement: Statement, rows: readonly KeyedRow[]): Promise<Outcome[]> {
     // Only the first request of each key is inserted, because a statement cannot store a key twice.
     const firsts = new Map<string, KeyedRow>();
     for (const row of rows) if (!firsts.has(row.name)) firsts.set(row.name, row);
-    const insertedIds = await this.insertFirsts([...firsts.values()]);
+    const sent = [...firsts.values()].map(({ values }) => values);
+    const columns = (rows[0] as KeyedRow).values.map((_, column) => sent.map((values) => values[column]));
+    const inserted = await this.database
+      .execute<[clientId: string, key: string, id: string]>(statement, columns, true)
+      .catch(settleChange);
+    const insertedIds = new Map(inserted.map(([clientId, key, id]) => [nameOf(clientId, key), id]));
     const idOf = (row: KeyedRow): string | undefined =>
       firsts.get(row.name) === row ? insertedIds.get(row.name) : undefined;
     // The rest are repetitions of a key, in this statement or before. They are looked up by a separate statement, because
@@ -159,28 +154,10 @@ export class IdempotentInserts {
     });
     return rows.map((row) => idOf(row) ?? earlier?.get(row.name));
   }
-
-  /** Inserts the rows whose keys are new. Returns the ids of their rows, by the name of the key. */
-  private async insertFirsts(rows: readonly KeyedRow[]): Promise<Map<string, string>> {
-    const columns = (rows[0] as KeyedRow).values.map((_, column) => rows.map(({ values }) => values[column]));
-    const inserted = await this.database
-      .execute<[clientId: string, key: string, id: string]>(
-        this.statement,
-        [
-          rows.map(({ key }) => key.clientId),
-          rows.map(({ key }) => key.value),
-          rows.map(({ fingerprint }) => fingerprint),
-          ...columns,
-        ],
-        true,
-      )
-      .catch(settleChange);
-    return new Map(inserted.map(([clientId, key, id]) => [nameOf(clientId, key), id]));
-  }
 }
 
 /** Returns the first result and marks the response as repeated; refuses a key that was used with another request. */
-export function repeat(key: IdempotencyKey, fingerprint: Buffer, stored: StoredResult): string {
+function repeat(key: IdempotencyKey, fingerprint: Buffer, stored: StoredResult): string {
   if (!fingerprint.equals(stored.fingerprint)) throw new ApiError(IDEMPOTENCY_KEY_REUSED);
   key.isReplayed = true;
   key.markReplayed();
