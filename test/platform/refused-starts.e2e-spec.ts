@@ -152,25 +152,17 @@ const STARTS: [name: string, options: TestAppOptions, sentence: string | RegExp]
   [
     'a method with scopes in a public gateway',
     added({ providers: [ScopedGateway] }),
-    unprotected('the message handler ScopedGateway.scoped'),
+    unprotected('ScopedGateway.scoped'),
   ],
-  ['a gateway', added({ providers: [ClosedGateway] }), unprotected('the gateway ClosedGateway')],
-  ['a query', added({ providers: [ClosedResolver] }), unprotected('the resolver ClosedResolver.pets')],
-  ['a field of GraphQL', added({ providers: [ClosedFields] }), unprotected('the resolver ClosedFields.name')],
-  [
-    'a reference of GraphQL',
-    added({ providers: [ClosedReferences] }),
-    unprotected('the resolver ClosedReferences.find'),
-  ],
-  [
-    'a handler of messages',
-    added({ controllers: [ClosedMessages] }),
-    unprotected('the message handler ClosedMessages.closed'),
-  ],
+  ['a gateway', added({ providers: [ClosedGateway] }), unprotected('ClosedGateway')],
+  ['a query', added({ providers: [ClosedResolver] }), unprotected('ClosedResolver.pets')],
+  ['a field of GraphQL', added({ providers: [ClosedFields] }), unprotected('ClosedFields.name')],
+  ['a reference of GraphQL', added({ providers: [ClosedReferences] }), unprotected('ClosedReferences.find')],
+  ['a handler of messages', added({ controllers: [ClosedMessages] }), unprotected('ClosedMessages.closed')],
   [
     'a resolver that a factory makes',
     added({ providers: [{ provide: 'resolver', useFactory: () => new ClosedResolver() as object }] }),
-    'protect the resolver ClosedResolver.pets.',
+    'protect ClosedResolver.pets.',
   ],
   [
     'every handler that says nothing of its callers, or two things',

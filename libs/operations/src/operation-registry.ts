@@ -8,7 +8,6 @@ import { Config } from '#settings';
 import { OPEN_TO_METADATA, PUBLIC_METADATA, REQUIRED_SCOPES_METADATA } from './access.decorators.js';
 import { type Announcement, announcementOf, type DeprecationConfig } from './deprecation.js';
 import { FAULT_DETAILS_METADATA } from './fault-details.js';
-import { operationIdOf } from './operation-ids.internals.js';
 import { type Route, routeOf } from './routes.internals.js';
 
 /** Metadata key of a handler that takes an `Idempotency-Key`. */
@@ -46,8 +45,6 @@ export interface Operation extends Announcement {
   readonly failures: readonly ErrorDefinition[];
 }
 
-type Operations = ReadonlyMap<Type, ReadonlyMap<object, Operation>>;
-
 /**
  * The handlers of all controllers. The name of each one is unique in the application: it is its operationId, and the
  * `operation` of log, metrics and usage. It is the `operationId` of `@ApiOperation`, else the name of the method, or, when an
@@ -58,60 +55,51 @@ type Operations = ReadonlyMap<Type, ReadonlyMap<object, Operation>>;
 @Injectable()
 export class OperationRegistry {
   /** All operations by controller and handler, a method of the controller. */
-  readonly all: Operations;
+  readonly all = new Map<Type, Map<object, Operation>>();
+  /** All operations by what @nestjs/swagger gets: the operationId of `@ApiOperation`, else `<controller>.<method>`. */
+  readonly byKey = new Map<string, Operation>();
+  /** The handler of each name. */
+  private readonly named = new Map<string, string>();
 
   /** @throws StartupError when two handlers would have the same name, or nothing says who may call one: the start fails */
   constructor(
-    private readonly discovery: DiscoveryService,
+    discovery: DiscoveryService,
     @Inject(Config) private readonly config: DeprecationConfig,
   ) {
-    this.all = this.readAll();
-  }
-
-  /** The scopes that operations need, in alphabetical order. */
-  get scopes(): string[] {
-    const operations = [...this.all.values()].flatMap((handlers) => [...handlers.values()]);
-    return [...new Set(operations.flatMap(({ scopes }) => scopes))].sort();
-  }
-
-  private readAll(): Operations {
-    const taken = new Map<string, string>();
     const undecided: string[] = [];
-    // A Set, because several modules may register the same controller.
-    const controllers = new Set(this.discovery.getControllers().map(({ metatype }) => metatype as Type));
-    const all = new Map<Type, Map<object, Operation>>();
-    for (const controller of controllers) {
+    // Several modules may register the same controller.
+    for (const controller of new Set(discovery.getControllers().map(({ metatype }) => metatype as Type))) {
       const operations = new Map<object, Operation>();
-      all.set(controller, operations);
+      this.all.set(controller, operations);
       const prototype = controller.prototype as Record<string, object>;
       for (const method of new MetadataScanner().getAllMethodNames(prototype)) {
         const handler = prototype[method] as object;
         const route = routeOf(controller, handler);
-        if (route === undefined) continue;
-        const id = `${controller.name}.${method}`;
-        operations.set(handler, this.describe(controller, handler, route, id, taken, undecided));
+        if (route !== undefined) operations.set(handler, this.describe(controller, handler, method, route, undecided));
       }
     }
-    if (undecided.length === 0) return all;
-    throw new StartupError(
-      `Nothing says who may call ${undecided.join(', ')}. Add either @RequireScopes('thing:action'), @RequireScopes() ` +
-        'for any API key, or @Public().',
-    );
+    if (undecided.length > 0) {
+      throw new StartupError(
+        `Nothing says who may call ${undecided.join(', ')}. Add either @RequireScopes('thing:action'), @RequireScopes() ` +
+          'for any API key, or @Public().',
+      );
+    }
   }
 
-  /**
-   * @param id such as `OrdersController.listOrders`
-   * @param taken the handler of each name so far
-   * @param undecided gets a handler without `@RequireScopes` and `@Public()`, or that has both in one place
-   */
+  /** The scopes that operations need, in alphabetical order. */
+  get scopes(): string[] {
+    return [...new Set([...this.byKey.values()].flatMap(({ scopes }) => scopes))].sort();
+  }
+
+  /** @param undecided gets a handler without `@RequireScopes` and `@Public()`, or that has both in one place */
   private describe(
     controller: Type,
     handler: object,
-    { method, status, isStream, isNeutral }: Route,
-    id: string,
-    taken: Map<string, string>,
+    methodName: string,
+    { method, operationId, status, isStream, isNeutral }: Route,
     undecided: string[],
   ): Operation {
+    const id = `${controller.name}.${methodName}`;
     const own = <T>(key: string): T | undefined => Reflect.getMetadata(key, handler) as T | undefined;
     // The handler's decorator overrides the controller's.
     const either = <T>(key: string): T | undefined =>
@@ -124,10 +112,9 @@ export class OperationRegistry {
     if (isPublic && isIdempotent) {
       throw new StartupError(`${id} cannot be @Public() and @Idempotent(): a key belongs to a client.`);
     }
-    const operationId = operationIdOf(handler);
     const token = (this.config as unknown as Record<string, string | undefined>)[own<string>(OPEN_TO_METADATA) ?? ''];
-    const name = nameOf(id, operationId, taken);
-    return {
+    const name = this.nameOf(id, operationId === undefined ? [methodName, id.replace('.', '_')] : [operationId]);
+    const operation: Operation = {
       name,
       key: operationId ?? id,
       isListed: method !== RequestMethod.ALL && !isNeutral,
@@ -142,21 +129,21 @@ export class OperationRegistry {
       failures: either<ErrorDefinition[]>(FAILURES_METADATA) ?? [],
       ...announcementOf(handler, name, this.config),
     };
+    this.byKey.set(operation.key, operation);
+    return operation;
   }
-}
 
-/** @param handler such as `OrdersController.listOrders` */
-function nameOf(handler: string, ownId: string | undefined, taken: Map<string, string>): string {
-  const method = handler.slice(handler.indexOf('.') + 1);
-  const candidates = ownId === undefined ? [method, handler.replace('.', '_')] : [ownId];
-  const name = candidates.find((candidate) => !taken.has(candidate));
-  if (name === undefined) {
+  /** The first of the names that no other handler has. */
+  private nameOf(handler: string, candidates: string[]): string {
+    const name = candidates.find((candidate) => !this.named.has(candidate));
     const last = candidates.at(-1) as string;
-    throw new StartupError(
-      `${taken.get(last)} and ${handler} would both be the operation '${last}'. ` +
-        "Give one of them another name with @ApiOperation({ operationId: '…' }).",
-    );
+    if (name === undefined || this.byKey.has(handler)) {
+      throw new StartupError(
+        `${this.named.get(last) ?? handler} and ${handler} would both be the operation '${last}'. ` +
+          "Give one of them another name with @ApiOperation({ operationId: '…' }).",
+      );
+    }
+    this.named.set(name, handler);
+    return name;
   }
-  taken.set(name, handler);
-  return name;
 }

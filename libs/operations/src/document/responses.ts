@@ -266,14 +266,11 @@ export function describeErrorExample(
 }
 
 /** Header fields that the parts and decorators of an operation cause. */
-function headersOf({ isPublic, deprecation, stability, stabilityField, headers }: Traits): HeadersObject {
-  return {
-    ...responseHeaders(
-      ...(isPublic ? [] : Object.keys(headers)),
-      ...(deprecation ? ['Deprecation', 'Sunset', 'Link'] : []),
-    ),
-    ...(stability && { [stabilityField]: responseHeaders('Stability')['Stability'] as ReferenceObject }),
-  };
+function headersOf({ isPublic, deprecation, headers }: Traits): HeadersObject {
+  return responseHeaders(
+    ...(isPublic ? [] : Object.keys(headers)),
+    ...(deprecation ? ['Deprecation', 'Sunset', 'Link'] : []),
+  );
 }
 
 function referenceTo({ name }: SharedResponse): ReferenceObject {
