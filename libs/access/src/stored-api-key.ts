@@ -94,11 +94,6 @@ export function toStoredApiKey(row: readonly [...KeyRow, ...unknown[]]): StoredA
   };
 }
 
-export function toVerifiedKey(key: StoredApiKey): VerifiedKey {
-  const caller = Object.freeze({ client: key.client.name, scopes: Object.freeze([...key.scopes]) });
-  return { ...key, caller };
-}
-
 function timeOrNull(epoch: string | null): Date | null {
   return epoch === null ? null : timeOf(epoch);
 }

@@ -37,33 +37,21 @@ export function isoDate(time: Date): string {
   return time.toISOString().slice(0, 10);
 }
 
-/** What `@Deprecated` declares, and what it means for responses. */
-export interface Announcement {
-  readonly deprecation: Deprecation | undefined;
-  /** The header fields of every response after the guards. */
-  readonly fields: HeaderFields;
-  /** The time in ms since 1970 from which the operation answers 410; Infinity for never. */
-  readonly removedAt: number;
-}
-
-export function announcementOf(
-  handler: object,
+/** The header fields of every response of a deprecated operation after the guards. */
+export function deprecationFields(
+  { since, sunset, successor }: Deprecation,
   operation: string,
-  { afterSunset, publicBaseUrl }: DeprecationConfig,
-): Announcement {
-  const deprecation = Reflect.getMetadata(DEPRECATION_METADATA, handler) as Deprecation | undefined;
-  if (deprecation === undefined) return { deprecation, fields: {}, removedAt: Infinity };
-  const { since, sunset, successor } = deprecation;
+  { publicBaseUrl }: Config,
+): HeaderFields {
   const page = `${rootUrlOf(publicBaseUrl)}/docs/deprecations#${operation}`;
-  const fields = {
+  return {
     Deprecation: `@${Math.floor(since.getTime() / 1000)}`,
     Sunset: sunset.toUTCString(),
     Link: `<${publicBaseUrl}${successor}>; rel="successor-version", <${page}>; rel="deprecation"; type="text/html"`,
   };
-  return { deprecation, fields, removedAt: afterSunset === 'remove' ? sunset.getTime() : Infinity };
 }
 
 /** The 410 of an operation from `removedAt` on. */
-export function operationRemoved({ deprecation, fields }: Pick<Announcement, 'deprecation' | 'fields'>): ApiError {
-  return new ApiError(OPERATION_REMOVED, removalMessage(deprecation as Deprecation), fields);
+export function operationRemoved(of: { deprecation: Deprecation | undefined; fields: HeaderFields }): ApiError {
+  return new ApiError(OPERATION_REMOVED, removalMessage(of.deprecation as Deprecation), of.fields);
 }

@@ -2,11 +2,11 @@ import { HttpStatus, Inject, Injectable, RequestMethod, type Type } from '@nestj
 import { DiscoveryService, MetadataScanner } from '@nestjs/core';
 import type { Response } from 'express';
 import { hash } from 'node:crypto';
-import { type ErrorDefinition, FAILURES_METADATA } from '#errors';
+import { type ErrorDefinition, FAILURES_METADATA, type HeaderFields } from '#errors';
 import { StartupError } from '#runtime';
 import { Config } from '#settings';
 import { OPEN_TO_METADATA, PUBLIC_METADATA, REQUIRED_SCOPES_METADATA } from './access.decorators.js';
-import { type Announcement, announcementOf, type DeprecationConfig } from './deprecation.js';
+import { type Deprecation, DEPRECATION_METADATA, type DeprecationConfig, deprecationFields } from './deprecation.js';
 import { FAULT_DETAILS_METADATA } from './fault-details.js';
 import { type Route, routeOf } from './routes.internals.js';
 
@@ -20,7 +20,7 @@ export const TO_SENT_METADATA = 'platform:to-sent';
 export type ToSent = (body: unknown, response: Response) => unknown;
 
 /** What the decorators of a handler declare, read once. */
-export interface Operation extends Announcement {
+export interface Operation {
   readonly name: string;
   /** The operationId of `@ApiOperation`, else `<controller>.<method>`: what @nestjs/swagger gets. */
   readonly key: string;
@@ -43,6 +43,11 @@ export interface Operation extends Announcement {
   readonly toSent: ToSent | undefined;
   /** The errors of `@FailsWith`. */
   readonly failures: readonly ErrorDefinition[];
+  readonly deprecation: Deprecation | undefined;
+  /** The header fields of `@Deprecated`, for every response after the guards. */
+  readonly fields: HeaderFields;
+  /** The time in ms since 1970 from which the operation answers 410; Infinity for never. */
+  readonly removedAt: number;
 }
 
 /**
@@ -114,6 +119,7 @@ export class OperationRegistry {
     }
     const token = (this.config as unknown as Record<string, string | undefined>)[own<string>(OPEN_TO_METADATA) ?? ''];
     const name = this.nameOf(id, operationId === undefined ? [methodName, id.replace('.', '_')] : [operationId]);
+    const deprecation = own<Deprecation>(DEPRECATION_METADATA);
     const operation: Operation = {
       name,
       key: operationId ?? id,
@@ -127,7 +133,9 @@ export class OperationRegistry {
       sendsFaults: either<boolean>(FAULT_DETAILS_METADATA) ?? false,
       toSent: own<(config: Config) => ToSent>(TO_SENT_METADATA)?.(this.config),
       failures: either<ErrorDefinition[]>(FAILURES_METADATA) ?? [],
-      ...announcementOf(handler, name, this.config),
+      deprecation,
+      fields: deprecation ? deprecationFields(deprecation, name, this.config) : {},
+      removedAt: deprecation && this.config.afterSunset === 'remove' ? deprecation.sunset.getTime() : Infinity,
     };
     this.byKey.set(operation.key, operation);
     return operation;

@@ -85,7 +85,7 @@ export class OpenApiDocument {
    * in a decorator stops the start.
    *
    * @param ofCallers the security schemes of authenticators
-   * @throws StartupError when a security scheme is declared twice, or not at all, or two classes have the same name,
+   * @throws StartupError when a security scheme is not declared, or two classes have the same name,
    *   or an initial value is beyond its limits
    */
   describe(app: INestApplication, ofCallers: Schemes = []): void {

@@ -170,16 +170,9 @@ function contentOf(content: ResponseObject['content'], { isStream }: Traits): Re
   const { [JSON_TYPE]: json, ...others } = content ?? {};
   if (json === undefined) return content;
   const { type, format } = (json.schema ?? {}) as SchemaObject;
-  const isText = type === 'string' && format === undefined;
-  const isBytes = type === 'string' && format === 'binary';
-  const sent = isStream
-    ? 'text/event-stream'
-    : isText
-      ? 'text/plain'
-      : isBytes
-        ? 'application/octet-stream'
-        : JSON_TYPE;
-  return { [sent]: json, ...others };
+  const isBytes = format === 'binary';
+  const own = type === 'string' && (isBytes ? 'application/octet-stream' : format === undefined && 'text/plain');
+  return { [isStream ? 'text/event-stream' : own || JSON_TYPE]: json, ...others };
 }
 
 /** Every error with which an operation can answer a request that is valid HTTP. */
