@@ -12,20 +12,14 @@ import { KEY_COLUMNS, type KeyRow, NO_KEY, type StoredApiKey, toStoredApiKey } f
 /** Longest reason for a revocation, in characters. */
 const MAX_REASON_LENGTH = 500;
 
-/** Default time in ms for which a rotated key and its successor are both valid. */
-const DEFAULT_OVERLAP_MS = 24 * 3_600_000;
-
 /** Longest text that a message repeats: shorter than any key, and as long as the stored beginning of one. */
 const MAX_SHOWN_LENGTH = 12;
 
 const SELECT = `SELECT ${KEY_COLUMNS} FROM api_key key JOIN client ON client.id = key.client_id`;
-/** Shortest beginning of a key that names it, in characters. */
-const MIN_REFERENCE_LENGTH = 6;
-
-/** $1: an id, or a beginning, $2: its hash. */
+/** $1: an id, or a beginning of at least 6 characters, $2: its hash. */
 const FIND_BY_REFERENCE: Statement = {
   name: 'api_key_find_by_reference',
-  text: `${SELECT} WHERE key.id::text = $1 OR key.hash = $2 OR (length($1) >= ${MIN_REFERENCE_LENGTH} AND starts_with(key.prefix, $1))
+  text: `${SELECT} WHERE key.id::text = $1 OR key.hash = $2 OR (length($1) >= 6 AND starts_with(key.prefix, $1))
     ORDER BY key.id`,
 };
 const LIST: Statement = {
@@ -148,7 +142,7 @@ export class ApiKeysService {
     if (row === undefined) {
       throw new ApiKeyRequestError(
         `No API key has the id or prefix '${named}'. See 'keys list', and name a key by its id, by ` +
-          `${MIN_REFERENCE_LENGTH} to ${MAX_SHOWN_LENGTH} of its first characters, or by the whole key alone`,
+          `6 to ${MAX_SHOWN_LENGTH} of its first characters, or by the whole key alone`,
       );
     }
     return toStoredApiKey(row);
@@ -156,11 +150,11 @@ export class ApiKeysService {
 
   /**
    * Replaces a key by a new one of the same client, with the same scopes and the same lifetime. Both are valid during
-   * the overlap, in ms; then the old key expires.
+   * the overlap, in ms, by default 24 h; then the old key expires.
    *
    * @throws ApiKeyRequestError when not exactly one key has the reference, or it is revoked, expired or already replaced
    */
-  async rotate(reference: string, overlap = DEFAULT_OVERLAP_MS): Promise<IssuedApiKey & { predecessor: StoredApiKey }> {
+  async rotate(reference: string, overlap = 24 * 3_600_000): Promise<IssuedApiKey & { predecessor: StoredApiKey }> {
     const { id, prefix, createdAt, expiresAt } = await this.find(reference);
     if (prefix === NO_KEY) throw new ApiKeyRequestError(`'${id}' is no API key: its client calls in another way`);
     const now = this.clock.now();

@@ -8,8 +8,8 @@ import type { VerifiedKey } from './stored-api-key.js';
 
 /**
  * Another way than an API key to say who calls, such as a JWT or a client certificate. A provider that extends this class, in
- * any module, is found at start: a singleton, not made for each request. It is asked for each request to a handler that is not public, unless the bearer token begins
- * like a key of this service; and twice a second while the response is an event stream.
+ * any module, is found at start: a singleton, not made for each request. It is asked for each request to a handler that is not public,
+ * unless the bearer token begins like a key of this service; and twice a second while the response is an event stream.
  *
  * Scopes, rate limit, usage, retries and the name in the log then work as with API keys. The client gets a row in `keys list`, by
  * which operators see its usage, limit it and revoke it.
@@ -30,12 +30,11 @@ export abstract class Authenticator {
   abstract authenticate(request: Request): Caller | undefined | Promise<Caller | undefined>;
 }
 
-/** The security schemes of all authenticators that are provided as classes, each with its name. */
-export function securitySchemesOf(discovery: DiscoveryService): [name: string, scheme: SecuritySchemeObject][] {
-  const types = new Set(discovery.getProviders().map(({ metatype }) => metatype as typeof Authenticator | null));
-  return [...types].flatMap((type) =>
-    type?.prototype instanceof Authenticator ? Object.entries(type.securitySchemes) : [],
-  );
+/** The security schemes of all authenticators that are provided as classes, by name. */
+export function securitySchemesOf(discovery: DiscoveryService): Readonly<Record<string, SecuritySchemeObject>> {
+  const types = discovery.getProviders().map(({ metatype }) => metatype as typeof Authenticator | null);
+  const found = types.filter((type) => type?.prototype instanceof Authenticator);
+  return Object.assign({}, ...found.map((type) => type?.securitySchemes)) as typeof Authenticator.securitySchemes;
 }
 
 /** All authenticators of the application, in the order of its modules. */

@@ -33,7 +33,7 @@ export class DeprecationInterceptor extends DirectInterceptor {
  * the entries in the OpenAPI document and on the page of deprecations.
  *
  * @example `@Deprecated({ since: '2026-11-20', sunset: '2030-12-05', successor: '/visits', replacement: 'listVisits' })`
- * @throws Error at start when a time is no ISO 8601 time, the sunset is not after the deprecation, or the successor is no path
+ * @throws Error at start when a time is no ISO 8601 time, or the sunset is not after the deprecation
  */
 export function Deprecated(
   announcement: Pick<Deprecation, 'successor' | 'replacement'> & {
@@ -43,16 +43,10 @@ export function Deprecated(
     sunset: string;
   },
 ): MethodDecorator {
-  const { since, sunset, successor } = announcement;
+  const { since, sunset } = announcement;
   const deprecation: Deprecation = { ...announcement, since: new Date(since), sunset: new Date(sunset) };
   if (!(deprecation.sunset.getTime() > deprecation.since.getTime())) {
     throw new Error(`@Deprecated: the sunset '${sunset}' must be a time after since '${since}', both in ISO 8601.`);
-  }
-  // The successor becomes the target of a Link, and no client can follow '/things/{thingId}'.
-  if (!/^\/[^{}\s]*$/.test(successor)) {
-    throw new Error(
-      `@Deprecated: the successor '${successor}' must be a path that starts with '/', below the base URL, without parameters in braces.`,
-    );
   }
   return applyDecorators(SetMetadata(DEPRECATION_METADATA, deprecation), UseInterceptors(DeprecationInterceptor));
 }

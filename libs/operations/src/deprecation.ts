@@ -21,7 +21,7 @@ export interface Deprecation {
   readonly since: Date;
   /** The time from which the operation may be removed. */
   readonly sunset: Date;
-  /** The path below the version segment to call instead, such as `/orders`. */
+  /** The path below the version segment to call instead, such as `/orders`, without parameters: it is the target of a `Link`. */
   readonly successor: string;
   /** What clients should do instead, in one to three sentences: for the document, the page of deprecations and the 410. */
   readonly replacement: string;

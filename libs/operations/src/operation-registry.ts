@@ -27,15 +27,11 @@ export interface Operation {
   /** The handler has one method and belongs to a version. */
   readonly isListed: boolean;
   readonly isPublic: boolean;
-  /** The scopes that a key needs. */
   readonly scopes: readonly string[];
   /** @internal The SHA-256 of the token that opens the handler without a key (`@OpenTo`); undefined without one. */
   readonly tokenHash: Buffer | undefined;
-  /** Whether the response is an event stream (`@Sse()`). */
   readonly isStream: boolean;
-  /** Whether the handler takes an `Idempotency-Key`. */
   readonly isIdempotent: boolean;
-  /** The status of a success. */
   readonly status: number;
   /** Whether the faults of an input are sent (`@FaultDetails()`). */
   readonly sendsFaults: boolean;

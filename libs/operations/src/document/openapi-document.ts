@@ -88,7 +88,7 @@ export class OpenApiDocument {
    * @throws StartupError when a security scheme is not declared, or two classes have the same name,
    *   or an initial value is beyond its limits
    */
-  describe(app: INestApplication, ofCallers: Schemes = []): void {
+  describe(app: INestApplication, ofCallers: Schemes = {}): void {
     const { info, parts = [] } = this.application;
     const documented = parts.flatMap(({ document }) => document ?? []);
     const added: DocumentedPart = {
@@ -136,9 +136,9 @@ export class OpenApiDocument {
 
   /** The tags of controllers, then those of the application. If a name is described twice, the first description counts. */
   private describeTags(): TagObject[] {
-    const ofControllers = [...this.operations.all.keys()]
-      .map((controller) => Reflect.getMetadata(TAG_METADATA, controller) as TagObject | undefined)
-      .filter((tag) => tag !== undefined);
+    const ofControllers = [...this.operations.all.keys()].flatMap(
+      (controller) => (Reflect.getMetadata(TAG_METADATA, controller) as TagObject | undefined) ?? [],
+    );
     const tags = [...ofControllers, ...this.application.tags];
     return tags.filter(({ name }, index) => tags.findIndex((tag) => tag.name === name) === index);
   }

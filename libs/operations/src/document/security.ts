@@ -2,15 +2,15 @@ import type { SecurityRequirementObject, SecuritySchemeObject } from '@nestjs/sw
 import { StartupError } from '#runtime';
 import type { Application } from '#settings';
 
-/** Security schemes, each with its name. */
-export type Schemes = readonly (readonly [name: string, scheme: SecuritySchemeObject])[];
+/** Security schemes by their names. */
+export type Schemes = Readonly<Record<string, SecuritySchemeObject>>;
 
 /** The security schemes of the document, and which of them an operation takes. Of two with one name, that of the guard counts. */
 export class Security {
-  readonly schemes: Readonly<Record<string, SecuritySchemeObject>>;
+  readonly schemes: Schemes;
   /** The requirements of each operation without `security`: the API key, or another way to say who calls. */
   readonly requirements: readonly SecurityRequirementObject[];
-  private readonly ofGuards: Readonly<Record<string, SecuritySchemeObject>>;
+  private readonly ofGuards: Schemes;
 
   /** @param ofCallers the schemes of authenticators */
   constructor({ defaultScopes, securitySchemes = {} }: Application, ofCallers: Schemes) {
@@ -22,7 +22,7 @@ export class Security {
         'An API key, sent as `Authorization: Bearer <API key>` with every request (RFC 6750). A key carries scopes, such ' +
         `as ${scopes}; each operation names those it needs. Operators of the service issue keys.`,
     };
-    const ofPlatform = { bearerAuth, ...Object.fromEntries(ofCallers) };
+    const ofPlatform = { bearerAuth, ...ofCallers };
     this.schemes = { ...ofPlatform, ...securitySchemes };
     this.requirements = Object.keys(ofPlatform).map((name) => ({ [name]: [] }));
     this.ofGuards = securitySchemes;
