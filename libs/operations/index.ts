@@ -1,5 +1,5 @@
 export { isScope, OpenTo, Public, PUBLIC_METADATA, RequireScopes } from './src/access.decorators.js';
-export { Deprecated, DeprecationInterceptor, Stability } from './src/deprecation.decorators.js';
+export { Deprecated, DeprecationInterceptor } from './src/deprecation.decorators.js';
 export { type Deprecation, DEPRECATION_SETTINGS, operationRemoved } from './src/deprecation.js';
 export { DirectInterceptor } from './src/direct-interceptor.js';
 export type { DeprecatedOperation } from './src/document/openapi-document.js';
@@ -8,4 +8,4 @@ export { FaultDetails } from './src/fault-details.js';
 export { IDEMPOTENCY_KEY_HEADER, KEY_PATTERN } from './src/idempotency-key-field.js';
 export { IDEMPOTENT_METADATA, type Operation, OperationRegistry } from './src/operation-registry.js';
 export { TO_SENT_METADATA, type ToSent } from './src/operation-registry.js';
-export { checkTransports, refuseUnprotectedHandlers } from './src/other-transports.js';
+export { refuseUnprotectedHandlers } from './src/other-transports.internals.js';

@@ -4,8 +4,8 @@
  * It loads the framework, so commands and definitions import `index.ts`.
  */
 
-// Handlers: access, details of errors, deprecation and stability.
-export { Deprecated, FaultDetails, Public, PUBLIC_METADATA, RequireScopes, Stability } from '#operations';
+// Handlers: access, details of errors, deprecation.
+export { Deprecated, FaultDetails, Public, PUBLIC_METADATA, RequireScopes } from '#operations';
 
 // Input, and the members of responses.
 export {

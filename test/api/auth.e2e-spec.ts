@@ -40,8 +40,6 @@ test('BOOTSTRAP_API_KEY exists from the start on, with the default scopes', asyn
     (await app.client.post('/v1/pets', { name: 'Rex', categoryId: 7 }, { apiKey: BOOTSTRAP_API_KEY })).status,
   ).toBe(201);
   expect((await app.client.get('/metrics', { apiKey: BOOTSTRAP_API_KEY })).status).toBe(403);
-  await keys.ensureBootstrapKey('a'.repeat(20));
-  expect(JSON.stringify(app.log.lines)).toContain('BOOTSTRAP_API_KEY repeats a few characters');
 });
 
 test('only the SHA-256 of a key is stored', async () => {

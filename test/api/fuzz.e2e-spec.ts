@@ -429,7 +429,7 @@ interface Document {
 
 /** Header fields with a meaning for clients: a response may have only those that are documented for it. */
 const MEANINGFUL_HEADERS = (
-  'accept allow cache-control deprecation etag idempotent-replayed link location petstore-stability retry-after sunset ' +
+  'accept allow cache-control deprecation etag idempotent-replayed link location retry-after sunset ' +
   'vary www-authenticate x-request-id'
 ).split(' ');
 

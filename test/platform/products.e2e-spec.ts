@@ -1,23 +1,7 @@
-import { Controller, Get, Module } from '@nestjs/common';
-import { ApiOperation } from '@nestjs/swagger';
-import { RequireScopes, Stability } from '#operations';
+import { Module } from '@nestjs/common';
 import { createApplication, defineService, PlatformModule, readConfig } from '#service';
 import { PET_STORE } from '../../src/app.description.js';
 import { createTestApp, type TestApp } from '../support/app.js';
-
-@Controller('test-news')
-class NewsController {
-  @Get()
-  @RequireScopes('news:read')
-  @Stability('beta')
-  @ApiOperation({ summary: 'Read the news', description: 'Reads the news.' })
-  readNews(): object {
-    return {};
-  }
-}
-
-@Module({ controllers: [NewsController] })
-class NewsModule {}
 
 const KENNEL = defineService({
   ...PET_STORE,
@@ -28,7 +12,7 @@ const PRODUCTS = [PET_STORE.product, KENNEL.product];
 const apps: TestApp[] = [];
 
 beforeAll(async () => {
-  for (const product of PRODUCTS) apps.push(await createTestApp({ features: [NewsModule], product }));
+  for (const product of PRODUCTS) apps.push(await createTestApp({ product }));
 });
 
 afterAll(async () => {
@@ -46,11 +30,8 @@ test.each([0, 1])('two applications in one process keep their own names: number 
   expect(await challengeOf('/v1/pets', other.apiKey)).toMatch(`Bearer realm="${name}", error="invalid_token"`);
   expect(await challengeOf('/metrics', app.apiKey)).toMatch(`Bearer realm="${name}", error="insufficient_scope"`);
 
-  const apiKey = await app.createApiKey({ scopes: ['metrics:read', 'news:read'] });
-  const { headers } = await app.client.get('/v1/test-news', { apiKey });
-  expect(Object.keys(headers).filter((field) => field.endsWith('-stability'))).toEqual([`${name}-stability`]);
-
   // Metrics of process_ and nodejs_ are those of prom-client itself.
+  const apiKey = await app.createApiKey({ scopes: ['metrics:read'] });
   const { text } = await app.client.get('/metrics', { apiKey });
   const metrics = [...text.matchAll(/^# TYPE (?!process_|nodejs_)(\S+)/gm)].map(([, metric]) => metric);
   expect(metrics).toContain(`${name}_http_requests_in_flight`);

@@ -2,11 +2,9 @@ import {
   Body,
   Controller,
   Get,
-  Injectable,
   type ModuleMetadata,
   Post,
   Query,
-  Scope,
   SetMetadata,
   type Type as Class,
   UsePipes,
@@ -21,7 +19,6 @@ import { SubscribeMessage, WebSocketGateway } from '@nestjs/websockets';
 import { Transform, Type } from 'class-transformer';
 import { IsInt, ValidateNested } from 'class-validator';
 import { Entity, ManyToOne, PrimaryGeneratedColumn } from 'typeorm';
-import { Authenticator } from '#access';
 import { TextProperty } from '#input';
 import { Public, RequireScopes } from '#operations';
 import { StartupError } from '#runtime';
@@ -65,17 +62,6 @@ class TestUndecidedController {
   @RequireScopes()
   findThree(): void {}
 }
-
-const token = { type: 'oauth2', flows: { clientCredentials: { tokenUrl: 'https://a.example', scopes: {} } } } as const;
-
-class TokenAuthenticator extends Authenticator {
-  static override readonly securitySchemes = { token };
-
-  authenticate(): undefined {}
-}
-
-@Injectable({ scope: Scope.REQUEST })
-class ScopedAuthenticator extends TokenAuthenticator {}
 
 @Controller('test-secured')
 @RequireScopes()
@@ -152,25 +138,17 @@ const STARTS: [name: string, options: TestAppOptions, sentence: string | RegExp]
   [
     'a method with scopes in a public gateway',
     added({ providers: [ScopedGateway] }),
-    unprotected('the message handler ScopedGateway.scoped'),
+    unprotected('ScopedGateway.scoped'),
   ],
-  ['a gateway', added({ providers: [ClosedGateway] }), unprotected('the gateway ClosedGateway')],
-  ['a query', added({ providers: [ClosedResolver] }), unprotected('the resolver ClosedResolver.pets')],
-  ['a field of GraphQL', added({ providers: [ClosedFields] }), unprotected('the resolver ClosedFields.name')],
-  [
-    'a reference of GraphQL',
-    added({ providers: [ClosedReferences] }),
-    unprotected('the resolver ClosedReferences.find'),
-  ],
-  [
-    'a handler of messages',
-    added({ controllers: [ClosedMessages] }),
-    unprotected('the message handler ClosedMessages.closed'),
-  ],
+  ['a gateway', added({ providers: [ClosedGateway] }), unprotected('ClosedGateway')],
+  ['a query', added({ providers: [ClosedResolver] }), unprotected('ClosedResolver.pets')],
+  ['a field of GraphQL', added({ providers: [ClosedFields] }), unprotected('ClosedFields.name')],
+  ['a reference of GraphQL', added({ providers: [ClosedReferences] }), unprotected('ClosedReferences.find')],
+  ['a handler of messages', added({ controllers: [ClosedMessages] }), unprotected('ClosedMessages.closed')],
   [
     'a resolver that a factory makes',
     added({ providers: [{ provide: 'resolver', useFactory: () => new ClosedResolver() as object }] }),
-    'protect the resolver ClosedResolver.pets.',
+    'protect ClosedResolver.pets.',
   ],
   [
     'every handler that says nothing of its callers, or two things',
@@ -179,26 +157,10 @@ const STARTS: [name: string, options: TestAppOptions, sentence: string | RegExp]
       "@RequireScopes('thing:action'), @RequireScopes() for any API key, or @Public().",
   ],
   [
-    'an authenticator with the scope of a request',
-    added({ providers: [ScopedAuthenticator] }),
-    'ScopedAuthenticator must be a singleton',
-  ],
-  [
-    'an authenticator that a factory makes',
-    added({ providers: [{ provide: 'tokens', useFactory: () => new TokenAuthenticator() }] }),
-    'Provide TokenAuthenticator as a class, not by a factory: its securitySchemes are read without it.',
-  ],
-  [
-    'two security schemes with one name',
-    { ...added({ providers: [TokenAuthenticator] }), securitySchemes: { token } },
-    "There are two security schemes 'token'. Give one of them another name.",
-  ],
-  [
     'an operation with a security scheme that is not declared',
     added({ controllers: [TestSecuredController] }),
     "TestSecuredController.readSession names the security scheme 'session', which is not declared. Remove the decorator for " +
-      'API keys, which every operation takes; else declare the scheme in securitySchemes: of an Authenticator, or of ' +
-      'defineService for a guard of a module.',
+      'API keys; else declare the scheme in securitySchemes: of an Authenticator, or of defineService for a guard of a module.',
   ],
   [
     'a global pipe that would refuse undeclared members',

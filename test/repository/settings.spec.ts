@@ -233,7 +233,7 @@ test.each([
   ['METRICS_TOKEN', 'secret token with white space, of 32 characters', '32 to 255 characters'],
   ['PUBLIC_BASE_URL', 'https://user:secret@api.example.com/v1', 'an http or https URL that ends in /v1'],
   ['PUBLIC_BASE_URL', 'ftp://secret.example.com/v1', 'an http or https URL that ends in /v1'],
-  ['STAGING_BASE_URL', 'https://secret.example.com/v2', 'an http or https URL that ends in /v1'],
+  ['PUBLIC_BASE_URL', 'https://secret.example.com/v2', 'an http or https URL that ends in /v1'],
   ['CORS_ORIGINS', '*', 'origins such as https://app.example.com'],
   ['CORS_ORIGINS', 'https://app.example.com,https://secret.example.com/', 'origins such as https://app.example.com'],
   ['CORS_ORIGINS', 'https://App.example.com', 'origins such as https://app.example.com'],
@@ -265,7 +265,7 @@ test('accepted: a Redis with TLS, an own key, several origins, addresses with a 
     BOOTSTRAP_API_KEY: bootstrapApiKey,
     CORS_ORIGINS: 'https://app.example.com , http://localhost:5173,capacitor://localhost,chrome-extension://abcdefghij',
     KEEP_ALIVE_TIMEOUT_MS: '3600000',
-    STAGING_BASE_URL: 'http://localhost:8080/store/v1/',
+    PUBLIC_BASE_URL: 'http://localhost:8080/store/v1/',
   });
   const corsOrigins = [
     'https://app.example.com',
@@ -273,8 +273,8 @@ test('accepted: a Redis with TLS, an own key, several origins, addresses with a 
     'capacitor://localhost',
     'chrome-extension://abcdefghij',
   ];
-  const stagingBaseUrl = 'http://localhost:8080/store/v1';
-  expect(config).toMatchObject({ redisUrl, bootstrapApiKey, corsOrigins, stagingBaseUrl });
+  const productionBaseUrl = 'http://localhost:8080/store/v1';
+  expect(config).toMatchObject({ redisUrl, bootstrapApiKey, corsOrigins, productionBaseUrl });
 });
 
 test('a % that begins no escape is one of the password, as in DATABASE_URL', () => {

@@ -6,13 +6,9 @@ import { crc32 } from 'node:zlib';
  * before. The prefix lets secret scanners find a leaked key. The checksum lets scanners and the service recognise a
  * typing error.
  */
-const SECRET_BYTES = 32;
 const SECRET_LENGTH = 43;
 const CHECKSUM_LENGTH = 6;
 const BASE62 = '0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz';
-
-/** Number of a key's first characters that are displayed to identify it. */
-const DISPLAYED_LENGTH = 12;
 
 /** The operator's request cannot be carried out. The message says why, and what to do instead. */
 export class ApiKeyRequestError extends Error {
@@ -21,7 +17,7 @@ export class ApiKeyRequestError extends Error {
 
 /** Makes a key from 256 random bits. The key is a secret: show it once, store only its hash. */
 export function createApiKey(apiKeyPrefix: string): string {
-  const random = BigInt(`0x${randomBytes(SECRET_BYTES).toString('hex')}`);
+  const random = BigInt(`0x${randomBytes(32).toString('hex')}`);
   const unsigned = apiKeyPrefix + base62(random, SECRET_LENGTH);
   return unsigned + checksum(unsigned);
 }
@@ -40,9 +36,9 @@ export function hashApiKey(token: string): Buffer {
   return createHash('sha256').update(token).digest();
 }
 
-/** The first characters of a key, for display. They reveal at most 42 of its 256 bits. */
+/** The first 12 characters of a key, for display. They reveal at most 42 of its 256 bits. */
 export function displayedPrefix(token: string): string {
-  return token.slice(0, Math.min(DISPLAYED_LENGTH, Math.floor(token.length / 3)));
+  return token.slice(0, Math.min(12, Math.floor(token.length / 3)));
 }
 
 function checksum(text: string): string {

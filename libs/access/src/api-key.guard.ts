@@ -21,8 +21,8 @@ const MIDDLEWARE = { name: 'middleware', isStream: false, removedAt: Infinity, d
 /**
  * Admits a request to a handler only with a valid API key or from a caller that an `Authenticator` knows, if all steps admit
  * it, and with the scopes of `@RequireScopes`. Handlers with `@Public()` admit every request, those with `@OpenTo` also a token
- * of their own. None is admitted after the
- * sunset of its operation. Runs before the body is read, and synchronously if the key is known and no step waits.
+ * of their own. None is admitted after the sunset of its operation. Runs before the body is read, and synchronously if the key
+ * is known and no step waits.
  *
  * @throws ApiError of status 401 or 403 with its challenge, what a step throws, or OPERATION_REMOVED
  */
@@ -67,23 +67,21 @@ export class ApiKeyGuard implements CanActivate, OnModuleInit {
 
   private admitSender(request: Request, operation: Demand): boolean | Promise<boolean> {
     const token = bearerTokenOf(request);
-    return this.authenticators.all.length === 0 || this.verifier.isKey(token)
-      ? this.admitKey(request, operation, token)
-      : this.admitCaller(request, operation, token);
-  }
-
-  private async admitCaller(request: Request, operation: Demand, token: string | undefined): Promise<boolean> {
-    if (countHeader(request, 'authorization') > 1) throw new ApiError(MISSING_API_KEY);
-    const caller = await this.authenticators.identify(request);
-    return caller === undefined ? this.admitKey(request, operation, token) : this.admit(request, operation, caller);
-  }
-
-  private admitKey(request: Request, operation: Demand, token: string | undefined): boolean | Promise<boolean> {
-    if (token === undefined) throw this.verifier.noToken(request);
-    const key = this.verifier.verify(token, request.context.now);
+    const isKey = this.authenticators.all.length === 0 || this.verifier.isKey(token);
+    const key = isKey ? this.keyOf(request, token) : this.callerOf(request, token);
     return key instanceof Promise
       ? key.then((found) => this.admit(request, operation, found))
       : this.admit(request, operation, key);
+  }
+
+  private async callerOf(request: Request, token: string | undefined): Promise<VerifiedKey> {
+    if (countHeader(request, 'authorization') > 1) throw new ApiError(MISSING_API_KEY);
+    return (await this.authenticators.identify(request)) ?? this.keyOf(request, token);
+  }
+
+  private keyOf(request: Request, token: string | undefined): VerifiedKey | Promise<VerifiedKey> {
+    if (token === undefined) throw this.verifier.noToken(request);
+    return this.verifier.verify(token, request.context.now);
   }
 
   private admit(request: Request, operation: Demand, key: VerifiedKey): boolean | Promise<boolean> {
@@ -94,7 +92,6 @@ export class ApiKeyGuard implements CanActivate, OnModuleInit {
     request.caller = key.caller;
     let admitted: unknown;
     for (const step of this.steps) {
-      if (step.isForStreams && !operation.isStream) continue;
       admitted =
         admitted instanceof Promise
           ? admitted.then(() => step.admit(request, operation, key))

@@ -1,4 +1,4 @@
-import { Inject, Injectable, Logger, type OnApplicationBootstrap, type OnApplicationShutdown } from '@nestjs/common';
+import { Inject, Injectable, type OnApplicationBootstrap, type OnApplicationShutdown } from '@nestjs/common';
 import type { Request } from 'express';
 import { hash } from 'node:crypto';
 import { EventEmitter } from 'node:events';
@@ -16,10 +16,7 @@ import { Batches, type BatchLimits, Database, isCancelled, type Statement, unava
 import { Clock } from '#runtime';
 import { Config } from '#settings';
 import { hasWrongChecksum } from './api-key-format.js';
-import { type KeyRow, toStoredApiKey, toVerifiedKey, VERIFIED_COLUMNS, type VerifiedKey } from './stored-api-key.js';
-
-/** Longest accepted key, in characters; BOOTSTRAP_API_KEY may be this long. */
-const MAX_KEY_LENGTH = 255;
+import { type KeyRow, toStoredApiKey, VERIFIED_COLUMNS, type VerifiedKey } from './stored-api-key.js';
 
 /** Time in ms that a key counts from the beginning of its look-up, so that a change of it takes effect everywhere within it. */
 export const KEY_TIME_TO_LIVE_MS = 1_000;
@@ -94,7 +91,6 @@ export class ApiKeyVerifier implements OnApplicationBootstrap, OnApplicationShut
   /** An event is the hash of a key that a look-up has found refused; its listeners are those of `watch`. */
   private readonly refusals = new EventEmitter().setMaxListeners(0);
   private timer: NodeJS.Timeout | undefined;
-  private readonly log = new Logger(ApiKeyVerifier.name);
   /** The beginning of each challenge. */
   readonly realm: string;
 
@@ -121,7 +117,6 @@ export class ApiKeyVerifier implements OnApplicationBootstrap, OnApplicationShut
    * database is unreachable or slow, or a thousand others wait to be looked up
    */
   verify(token: string, now = this.clock.now()): VerifiedKey | Promise<VerifiedKey> {
-    if (token.length > MAX_KEY_LENGTH) throw this.invalidToken(INVALID_API_KEY);
     const hashed = sha256(token);
     const known = this.cachedKey(hashed, now);
     if (known !== undefined) return this.usableKey(known, now);
@@ -210,27 +205,22 @@ export class ApiKeyVerifier implements OnApplicationBootstrap, OnApplicationShut
       .read<[...KeyRow, hash: string]>(isOne ? FIND_BY_HASH : FIND_BY_HASHES, isOne ? values : [values])
       // Not `took_too_long`: the request has not asked for this statement.
       .catch((error: unknown) => Promise.reject(isCancelled(error) ? unavailable(error) : error));
-    const found = new Map(
-      rows.map((row) => [Buffer.from(row[12], 'base64').toString('binary'), toVerifiedKey(toStoredApiKey(row))]),
-    );
+    const found = new Map<string, VerifiedKey>();
+    for (const row of rows) {
+      const key = toStoredApiKey(row);
+      const caller = Object.freeze({ client: key.client.name, scopes: Object.freeze([...key.scopes]) });
+      found.set(Buffer.from(row[12], 'base64').toString('binary'), { ...key, caller });
+    }
     const now = this.clock.now();
     return hashes.map((hashed) => {
       const key = found.get(hashed);
-      if (isUnreadable(key) && !isUnreadable(this.knownKeys.get(hashed)?.key))
-        this.log.error(`API key ${key?.id} is refused: its end or revocation cannot be read from the database.`);
       this.knownKeys.delete(hashed);
-      if (key !== undefined) this.remember(hashed, { key, checkedAt, since, isUsed: false });
+      if (key !== undefined) this.knownKeys.set(hashed, { key, checkedAt, since, isUsed: false });
+      // The key that was looked up longest ago: keys in use are looked up again regularly, so unused ones go first.
+      if (this.knownKeys.size > MAX_KNOWN_KEYS) this.knownKeys.delete(this.knownKeys.keys().next().value as string);
       if (key === undefined || refusalOf(key, now) !== undefined) this.refusals.emit(hashed);
       return key;
     });
-  }
-
-  /** Evicts the key that was looked up longest ago. Keys in use are looked up again regularly, so unused ones go first. */
-  private remember(hashed: string, known: KnownKey): void {
-    this.knownKeys.set(hashed, known);
-    if (this.knownKeys.size <= MAX_KNOWN_KEYS) return;
-    const [oldest] = this.knownKeys.keys();
-    this.knownKeys.delete(oldest as string);
   }
 
   private usableKey(key: VerifiedKey, now: number): VerifiedKey {
@@ -254,10 +244,6 @@ function sha256(token: string): string {
 /** By both clocks: the `Clock` may be set back, and `performance.now()` may stand still while the machine sleeps. */
 function isFresh({ checkedAt, since }: KnownKey, now: number): boolean {
   return now - checkedAt < KEY_TIME_TO_LIVE_MS && performance.now() - since < KEY_TIME_TO_LIVE_MS;
-}
-
-function isUnreadable(key: VerifiedKey | undefined): boolean {
-  return [key?.expiresAt, key?.revokedAt].some((time) => Number.isNaN(time?.getTime()));
 }
 
 function refusalOf({ revokedAt, expiresAt }: VerifiedKey, now: number): ErrorDefinition | undefined {

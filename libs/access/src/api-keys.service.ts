@@ -1,4 +1,4 @@
-import { Injectable, Logger } from '@nestjs/common';
+import { Injectable } from '@nestjs/common';
 import { hash } from 'node:crypto';
 import { isScope } from '#operations';
 import { Database, type Statement } from '#postgres';
@@ -12,25 +12,14 @@ import { KEY_COLUMNS, type KeyRow, NO_KEY, type StoredApiKey, toStoredApiKey } f
 /** Longest reason for a revocation, in characters. */
 const MAX_REASON_LENGTH = 500;
 
-/** Default time in ms for which a rotated key and its successor are both valid. */
-const DEFAULT_OVERLAP_MS = 24 * 3_600_000;
-
 /** Longest text that a message repeats: shorter than any key, and as long as the stored beginning of one. */
 const MAX_SHOWN_LENGTH = 12;
 
-/** A bootstrap key of fewer different characters is warned about. */
-const MIN_DIFFERENT_CHARACTERS = 8;
-
 const SELECT = `SELECT ${KEY_COLUMNS} FROM api_key key JOIN client ON client.id = key.client_id`;
-/** Shortest beginning of a key that names it, in characters. */
-const MIN_REFERENCE_LENGTH = 6;
-
-/** $1: an id, or a beginning, $2: its hash. The last column says whether id or hash is the same. */
+/** $1: an id, or a beginning of at least 6 characters, $2: its hash. */
 const FIND_BY_REFERENCE: Statement = {
   name: 'api_key_find_by_reference',
-  text: `SELECT ${KEY_COLUMNS}, (key.id::text = $1 OR key.hash = $2)::text
-    FROM api_key key JOIN client ON client.id = key.client_id
-    WHERE key.id::text = $1 OR key.hash = $2 OR (length($1) >= ${MIN_REFERENCE_LENGTH} AND starts_with(key.prefix, $1))
+  text: `${SELECT} WHERE key.id::text = $1 OR key.hash = $2 OR (length($1) >= 6 AND starts_with(key.prefix, $1))
     ORDER BY key.id`,
 };
 const LIST: Statement = {
@@ -144,19 +133,16 @@ export class ApiKeysService {
     const text = reference.replace(/…$/, '');
     // A message must not repeat a whole secret.
     const named = text.length > MAX_SHOWN_LENGTH ? `${displayedPrefix(text)}…` : printable(text);
-    const values = [text, hashApiKey(text)];
     // PostgreSQL cannot compare a text with U+0000, and no key has one.
-    const rows = text.includes('\0')
-      ? []
-      : await this.database.read<[...KeyRow, isExact: 'true' | 'false']>(FIND_BY_REFERENCE, values);
-    const [row, ...others] = rows.length > 1 ? rows.filter((one) => one[12] === 'true') : rows;
-    if (rows.length > 1 && (row === undefined || others.length > 0)) {
-      throw new ApiKeyRequestError(`'${named}' means ${rows.length} API keys; name one by its id`);
+    const values = [text.replaceAll('\0', '\ufffd'), hashApiKey(text)];
+    const [row, ...others] = await this.database.read<KeyRow>(FIND_BY_REFERENCE, values);
+    if (others.length > 0) {
+      throw new ApiKeyRequestError(`'${named}' means ${others.length + 1} API keys; name one by its id`);
     }
     if (row === undefined) {
       throw new ApiKeyRequestError(
         `No API key has the id or prefix '${named}'. See 'keys list', and name a key by its id, by ` +
-          `${MIN_REFERENCE_LENGTH} to ${MAX_SHOWN_LENGTH} of its first characters, or by the whole key alone`,
+          `6 to ${MAX_SHOWN_LENGTH} of its first characters, or by the whole key alone`,
       );
     }
     return toStoredApiKey(row);
@@ -164,16 +150,16 @@ export class ApiKeysService {
 
   /**
    * Replaces a key by a new one of the same client, with the same scopes and the same lifetime. Both are valid during
-   * the overlap, in ms; then the old key expires.
+   * the overlap, in ms, by default 24 h; then the old key expires.
    *
    * @throws ApiKeyRequestError when not exactly one key has the reference, or it is revoked, expired or already replaced
    */
-  async rotate(reference: string, overlap = DEFAULT_OVERLAP_MS): Promise<IssuedApiKey & { predecessor: StoredApiKey }> {
+  async rotate(reference: string, overlap = 24 * 3_600_000): Promise<IssuedApiKey & { predecessor: StoredApiKey }> {
     const { id, prefix, createdAt, expiresAt } = await this.find(reference);
     if (prefix === NO_KEY) throw new ApiKeyRequestError(`'${id}' is no API key: its client calls in another way`);
     const now = this.clock.now();
     const secret = createApiKey(this.application.product.apiKeyPrefix);
-    const expiry = expiresAt && endOf(now, createdAt, expiresAt);
+    const expiry = expiresAt && new Date(now + expiresAt.getTime() - createdAt.getTime());
     const values = [id, displayedPrefix(secret), hashApiKey(secret), new Date(now), expiry, new Date(now + overlap)];
     const [successor] = await this.database.write<[string]>(REPLACE, values);
     if (successor === undefined) {
@@ -208,11 +194,6 @@ export class ApiKeysService {
         'BOOTSTRAP_API_KEY looks like a key of this service, but its checksum is wrong: a typing error?',
       );
     }
-    if (new Set(secret).size < MIN_DIFFERENT_CHARACTERS) {
-      new Logger(ApiKeysService.name).warn(
-        'BOOTSTRAP_API_KEY repeats a few characters: it is easy to guess. Use random ones.',
-      );
-    }
     await this.insert('bootstrap', secret, this.application.defaultScopes);
   }
 
@@ -243,11 +224,4 @@ export class ApiKeysService {
     const values = [client, displayedPrefix(secret), hashApiKey(secret), scopes, createdAt, expiresAt ?? null];
     return this.database.write<KeyRow>(INSERT, values);
   }
-}
-
-/** The end of a key that begins now and lasts as long as another; the other's end if its lifetime is no time that a Date can hold. */
-function endOf(now: number, createdAt: Date, expiresAt: Date): Date {
-  const lifetime = expiresAt.getTime() - createdAt.getTime();
-  const end = new Date(now + lifetime);
-  return lifetime > 0 && !Number.isNaN(end.getTime()) ? end : expiresAt;
 }

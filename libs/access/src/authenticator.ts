@@ -1,16 +1,15 @@
-import { Injectable, type OnModuleInit, Scope, type Type } from '@nestjs/common';
-import { DiscoveryService, ModuleRef } from '@nestjs/core';
+import { Injectable, type OnModuleInit } from '@nestjs/common';
+import { DiscoveryService } from '@nestjs/core';
 import type { SecuritySchemeObject } from '@nestjs/swagger';
 import type { Request } from 'express';
-import { StartupError } from '#runtime';
 import { ApiKeysService } from './api-keys.service.js';
 import type { Caller } from './caller.js';
 import type { VerifiedKey } from './stored-api-key.js';
 
 /**
  * Another way than an API key to say who calls, such as a JWT or a client certificate. A provider that extends this class, in
- * any module, is found at start. It is asked for each request to a handler that is not public, unless the bearer token begins
- * like a key of this service; and twice a second while the response is an event stream.
+ * any module, is found at start: a singleton, not made for each request. It is asked for each request to a handler that is not public,
+ * unless the bearer token begins like a key of this service; and twice a second while the response is an event stream.
  *
  * Scopes, rate limit, usage, retries and the name in the log then work as with API keys. The client gets a row in `keys list`, by
  * which operators see its usage, limit it and revoke it.
@@ -18,7 +17,7 @@ import type { VerifiedKey } from './stored-api-key.js';
 export abstract class Authenticator {
   /**
    * The security schemes of the document, by name, for this way to say who calls. The document offers them beside the API key at
-   * every operation that is not public. Static, because a command makes the document without instances.
+   * every operation that is not public. Static, because a command makes the document without instances: not of a factory's.
    *
    * @example static override readonly securitySchemes = { jwt: { type: 'http', scheme: 'bearer', bearerFormat: 'JWT' } } as const;
    */
@@ -31,23 +30,11 @@ export abstract class Authenticator {
   abstract authenticate(request: Request): Caller | undefined | Promise<Caller | undefined>;
 }
 
-/**
- * The security schemes of all authenticators, each with its name.
- *
- * @throws StartupError for schemes of one that a factory makes: only its class is known without instances
- */
-export function securitySchemesOf(discovery: DiscoveryService): [name: string, scheme: SecuritySchemeObject][] {
-  const types = discovery.getProviders().flatMap(({ metatype, instance }) => {
-    const made = (instance as object | null | undefined)?.constructor;
-    const isClass = typeof metatype === 'function' && metatype.prototype instanceof Authenticator;
-    const isMade = metatype !== made && typeof metatype === 'function' && made?.prototype instanceof Authenticator;
-    if (!isClass && isMade && Object.keys((made as typeof Authenticator).securitySchemes).length > 0)
-      throw new StartupError(
-        `Provide ${made.name} as a class, not by a factory: its securitySchemes are read without it.`,
-      );
-    return isClass ? [metatype] : made?.prototype instanceof Authenticator ? [made] : [];
-  });
-  return [...new Set(types as (typeof Authenticator)[])].flatMap((type) => Object.entries(type.securitySchemes));
+/** The security schemes of all authenticators that are provided as classes, by name. */
+export function securitySchemesOf(discovery: DiscoveryService): Readonly<Record<string, SecuritySchemeObject>> {
+  const types = discovery.getProviders().map(({ metatype }) => metatype as typeof Authenticator | null);
+  const found = types.filter((type) => type?.prototype instanceof Authenticator);
+  return Object.assign({}, ...found.map((type) => type?.securitySchemes)) as typeof Authenticator.securitySchemes;
 }
 
 /** All authenticators of the application, in the order of its modules. */
@@ -58,15 +45,11 @@ export class Authenticators implements OnModuleInit {
   constructor(
     private readonly discovery: DiscoveryService,
     private readonly apiKeys: ApiKeysService,
-    private readonly modules: ModuleRef,
   ) {}
 
-  /** @throws StartupError for an authenticator with the scope of a request */
   onModuleInit(): void {
-    const found = this.discovery.getProviders().filter(({ instance }) => instance instanceof Authenticator);
-    const scoped = found.find(({ token }) => this.modules.introspect(token as Type).scope !== Scope.DEFAULT);
-    if (scoped) throw new StartupError(`${scoped.name} must be a singleton: one authenticator serves all requests.`);
-    this.all = [...new Set(found.map(({ instance }) => instance as Authenticator))];
+    const instances = this.discovery.getProviders().map(({ instance }) => instance as unknown);
+    this.all = [...new Set(instances.filter((instance) => instance instanceof Authenticator))];
   }
 
   /** What stands for the sender of a request in place of an API key; undefined if no authenticator knows it. */

@@ -21,15 +21,12 @@ export interface Caller {
   readonly scopes: readonly string[];
 }
 
-/** Longest name of a client, in characters. */
-const MAX_CLIENT_NAME_LENGTH = 255;
-
-export const CLIENT_NAME_RULE = `A client's name has 1 to ${MAX_CLIENT_NAME_LENGTH} printable characters and no white space at its ends`;
+export const CLIENT_NAME_RULE = `A client's name has 1 to 255 printable characters and no white space at its ends`;
 
 export function isClientName(name: unknown): name is string {
   // \p{C} are unprintable characters; \p{Z} is white space, which is invisible at either end.
   const isPrintable = typeof name === 'string' && /^(?![\p{Z}])[^\p{C}]+(?<![\p{Z}])$/u.test(name);
-  return isPrintable && name.length <= MAX_CLIENT_NAME_LENGTH;
+  return isPrintable && name.length <= 255;
 }
 
 /**

@@ -1,12 +1,6 @@
 import { epochOf, timeOf } from '#postgres';
 import type { Caller } from './caller.js';
 
-/** An application that calls the service, with one or more keys. */
-export interface Client {
-  readonly id: bigint;
-  readonly name: string;
-}
-
 /** The `prefix` of an entry without a key: of a client that an `Authenticator` knows. Its usage and revocation are stored here. */
 export const NO_KEY = '(no key)';
 
@@ -18,7 +12,8 @@ export const NO_KEY = '(no key)';
  */
 export interface StoredApiKey {
   readonly id: bigint;
-  readonly client: Client;
+  /** An application that calls the service, with one or more keys. */
+  readonly client: { readonly id: bigint; readonly name: string };
   /** First characters of the secret, for display. */
   readonly prefix: string;
   readonly scopes: readonly string[];
@@ -92,11 +87,6 @@ export function toStoredApiKey(row: readonly [...KeyRow, ...unknown[]]): StoredA
     predecessorId: predecessorId === null ? null : BigInt(predecessorId),
     successorId: successorId === null ? null : BigInt(successorId),
   };
-}
-
-export function toVerifiedKey(key: StoredApiKey): VerifiedKey {
-  const caller = Object.freeze({ client: key.client.name, scopes: Object.freeze([...key.scopes]) });
-  return { ...key, caller };
 }
 
 function timeOrNull(epoch: string | null): Date | null {

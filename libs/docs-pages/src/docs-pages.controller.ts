@@ -45,10 +45,8 @@ const FILES = [
   ...['swagger-ui-bundle.js', 'swagger-ui.css'].map((file) => join(SWAGGER_UI, file)),
 ];
 
-/** The paths of the files that pages load, by their names. */
-const ASSETS = new Map(FILES.map((path) => [basename(path), path]));
-/** Their contents, each read at its first request. */
-const contents = new Map<string, Buffer>();
+/** The files that pages load, by their names. */
+const ASSETS = new Map(FILES.map((path) => [basename(path), readFileSync(path)]));
 
 /** The OpenAPI document and the pages below /docs. Public. The pages load no file from another server. */
 @Public()
@@ -121,10 +119,8 @@ export class DocsPagesController {
   /** A file that the pages load. */
   @Get('docs/assets/:file')
   sendAsset(@Param('file') file: string, @Res({ passthrough: true }) response: Response): Promise<Buffer> {
-    const path = ASSETS.get(file);
-    if (path === undefined) throw new ApiError(ROUTE_NOT_FOUND, 'The pages have no file of this name.');
-    const content = contents.get(file) ?? readFileSync(path);
-    contents.set(file, content);
+    const content = ASSETS.get(file);
+    if (content === undefined) throw new ApiError(ROUTE_NOT_FOUND, 'The pages have no file of this name.');
     return revalidated(response.type(file), content, ASSET_HEADERS);
   }
 }

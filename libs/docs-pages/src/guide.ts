@@ -10,14 +10,13 @@ const LANGUAGES: Record<string, string> = { sh: 'curl', js: 'JavaScript', python
 
 /**
  * Converts a guide to HTML. Consecutive code blocks become tabs, which need no script. Addresses of the sample server become
- * those of this service. A printed link shows its address. HTML in the guide is shown as text.
+ * those of this service. HTML in the guide is shown as text.
  *
  * @param baseUrl the base URL of the service, such as `https://api.example.com/v1`
  * @param hasClient whether the service has a client to install; paragraphs that name its address are left out otherwise
  */
 export function renderGuide(markdown: string, baseUrl: string, hasClient: boolean): Guide {
   const sections: { anchor: string; title: string }[] = [];
-  const page = `${baseUrl.replace(/\/v1$/, '')}/docs/guide`;
   const marked = new Marked({
     renderer: {
       html: ({ text }) => escapeHtml(text),
@@ -29,10 +28,6 @@ export function renderGuide(markdown: string, baseUrl: string, hasClient: boolea
           .replaceAll(' ', '-');
         if (depth === 2) sections.push({ anchor, title: text });
         return `<h${depth} id="${anchor}">${this.parser.parseInline(tokens)}</h${depth}>\n`;
-      },
-      link({ href, tokens }) {
-        const printed = href.startsWith('#') ? '' : ` data-address="${escapeHtml(new URL(href, page).href)}"`;
-        return `<a href="${escapeHtml(href)}"${printed}>${this.parser.parseInline(tokens)}</a>`;
       },
       code({ text, lang = '' }) {
         const code = escapeHtml(text);

@@ -2,7 +2,6 @@ import type { Command } from 'commander';
 import { printable, StartupError } from '#runtime';
 import { type CommandContext } from '#definition';
 import { integerArgument, resultText, table, timeCell } from '#commands';
-import type { UsageSummary } from './key-usage.js';
 
 const MAX_DAYS = 400;
 const DAY_MS = 86_400_000;
@@ -44,22 +43,16 @@ export function addDeprecationCommand(program: Command, context: CommandContext)
       );
       const safeToRemove = clients.length === 0 && countedSince !== null && countedSince <= from;
       const report = { operation, endpoint, from, to, countedSince, sunset, clients, safeToRemove };
-      const callers = clients.length === 0 ? 'No client has called it.' : usageTable(clients);
+      const rows = clients.map(({ client, calls, lastCallAt, lastUserAgent }) => {
+        return [printable(client), String(calls), timeCell(lastCallAt), printable(lastUserAgent ?? '-')];
+      });
+      const callers = table(['CLIENT', 'CALLS', 'LAST CALL (UTC)', 'LAST USER AGENT'], rows);
       const unknown = `usage is known only from ${countedSince ?? to} on`;
       const reason = clients.length > 0 ? `clients that call it: ${clients.length}` : unknown;
       const verdict = safeToRemove ? 'safe to remove' : `not safe to remove: ${reason}`;
       const heading = `${operation} (${endpoint}), ${from} to ${to}. Sunset: ${isoDay(sunset.getTime())}.`;
-      context.print(resultText(json, report, `${heading}\n\n${callers}\n\nVerdict: ${verdict}.`));
+      const text = `${heading}\n\n${clients.length > 0 ? callers : 'No client has called it.'}\n\nVerdict: ${verdict}.`;
+      context.print(resultText(json, report, text));
       if (!safeToRemove) context.exitCode = NOT_SAFE;
     });
-}
-
-function usageTable(usage: readonly UsageSummary[]): string {
-  const rows = usage.map(({ client, calls, lastCallAt, lastUserAgent }) => [
-    printable(client),
-    calls.toString(),
-    timeCell(lastCallAt),
-    printable(lastUserAgent ?? '-'),
-  ]);
-  return table(['CLIENT', 'CALLS', 'LAST CALL (UTC)', 'LAST USER AGENT'], rows);
 }

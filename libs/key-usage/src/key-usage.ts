@@ -39,9 +39,6 @@ export interface UsageSummary {
   readonly lastUserAgent: string | null;
 }
 
-/** Largest number of rows that one statement deletes, so that it is short. */
-const REMOVAL_SIZE = 1_000;
-
 /** Longest stored `User-Agent` in characters; a longer one is cut. */
 const MAX_USER_AGENT_LENGTH = 200;
 
@@ -69,22 +66,19 @@ const SUM_BY_CLIENT: Statement = {
     WHERE operation = $1 AND day > $2::date - $3::int AND day <= $2::date
     GROUP BY client.id ORDER BY sum(calls) DESC, client.name`,
 };
-// Both conditions on the day: of a partitioned table only the partitions of old days are opened.
-const DELETE_BEFORE: Statement = {
+// At most 1,000 rows, so that the statement is short. Both conditions on the day: of a partitioned table only the partitions of old days are opened.
+export const DELETE_BEFORE: Statement = {
   name: 'key_usage_delete_before',
   text: `DELETE FROM key_usage WHERE day < $1::date AND (key_id, day, operation) IN (
       SELECT key_id, day, operation FROM key_usage WHERE day < $1::date
-      ORDER BY day, operation, key_id LIMIT ${REMOVAL_SIZE}
+      ORDER BY day, operation, key_id LIMIT 1000
     ) RETURNING 1`,
 };
-// As days since 1970-01-01: the text of a date depends on DateStyle.
+// The text of a date itself depends on DateStyle.
 const FIRST_DAY: Statement = {
   name: 'key_usage_first_day',
-  text: `SELECT (min(day) - date '1970-01-01')::bigint FROM key_usage`,
+  text: `SELECT to_char(min(day), 'YYYY-MM-DD') FROM key_usage`,
 };
-
-/** The statements that run in the background, for the test of their query plans. */
-export const KEY_USAGE_STATEMENTS = { ADD, DELETE_BEFORE } as const satisfies Record<string, Statement>;
 
 /**
  * Counts every call with a valid key, whatever its response. Counts are kept in memory, and written every 5 s and at shutdown.
@@ -191,7 +185,7 @@ export class KeyUsage implements RequestStep, OnApplicationBootstrap, OnApplicat
   /** The first day with usage of any operation; null without usage. */
   async firstDay(): Promise<string | null> {
     const [[day]] = (await this.database.read(FIRST_DAY, [])) as [[string | null]];
-    return day === null ? null : isoDay(Number(day) * DAY_MS);
+    return day;
   }
 }
 

@@ -5,6 +5,8 @@ import { applyDecorators, SetMetadata } from '@nestjs/common';
  * `reflector.getAllAndOverride(PUBLIC_METADATA, [context.getHandler(), context.getClass()])`.
  */
 export const PUBLIC_METADATA = 'platform:public';
+export const OPEN_TO_METADATA = 'platform:open-to';
+export const REQUIRED_SCOPES_METADATA = 'platform:scopes';
 
 /**
  * Admits requests without an API key. On a handler it overrides `@RequireScopes` of the controller.
@@ -18,9 +20,6 @@ export function isScope(text: string): boolean {
   return /^[a-z][a-z0-9-]{0,62}:[a-z][a-z0-9-]{0,62}$/.test(text);
 }
 
-/** Key of the metadata that has the member of the configuration of `@OpenTo`. */
-export const OPEN_TO_METADATA = 'platform:open-to';
-
 /**
  * Also admits requests whose bearer token is the value of a setting. They have no client: they are not limited, not counted
  * as usage, and query no database. Without the setting, only the API keys of `@RequireScopes` are admitted.
@@ -29,8 +28,6 @@ export const OPEN_TO_METADATA = 'platform:open-to';
  * @example `@Get() @RequireScopes('metrics:read') @OpenTo('metricsToken') readMetrics(): Promise<string>`
  */
 export const OpenTo = (setting: string): MethodDecorator => SetMetadata(OPEN_TO_METADATA, setting);
-
-export const REQUIRED_SCOPES_METADATA = 'platform:scopes';
 
 /**
  * Admits only API keys that have all of these scopes to a handler, or to all handlers of a controller. Other keys get

@@ -1,13 +1,12 @@
-import { type ExecutionContext, Injectable, SetMetadata, UseInterceptors } from '@nestjs/common';
+import { applyDecorators, type ExecutionContext, Injectable, SetMetadata, UseInterceptors } from '@nestjs/common';
 import type { Response } from 'express';
 import { DirectInterceptor } from './direct-interceptor.js';
-import { type Deprecation, DEPRECATION_METADATA, STABILITY_METADATA, type StabilityLevel } from './deprecation.js';
+import { type Deprecation, DEPRECATION_METADATA } from './deprecation.js';
 import { OperationRegistry } from './operation-registry.js';
 
 /**
- * Adds `Deprecation` (RFC 9745), `Sunset` (RFC 8594) and `Link` to every response of a handler with `@Deprecated`, and
- * `<Product>-Stability` to those of a handler with `@Stability`. Runs after the guards, on these handlers alone: a global
- * interceptor would make Nest begin every event stream before its handler has decided.
+ * Adds `Deprecation` (RFC 9745), `Sunset` (RFC 8594) and `Link` to every response of a handler with `@Deprecated`. Runs after
+ * the guards, on these handlers alone: a global interceptor would make Nest begin every event stream before its handler has decided.
  */
 @Injectable()
 export class DeprecationInterceptor extends DirectInterceptor {
@@ -16,27 +15,16 @@ export class DeprecationInterceptor extends DirectInterceptor {
   }
 
   override before(execution: ExecutionContext): void {
-    const operation = this.operations.all.get(execution.getClass())?.get(execution.getHandler());
     // A handler of another transport has no header fields.
-    if (operation === undefined) return;
+    const fields = this.operations.all.get(execution.getClass())?.get(execution.getHandler())?.fields ?? {};
     const response = execution.getArgByIndex<Response>(1);
-    for (const name in operation.fields) {
-      const value = operation.fields[name] as string;
+    for (const name in fields) {
+      const value = fields[name] as string;
       // A guard or @Header may have set links of its own.
       if (name === 'Link') response.appendHeader(name, value);
       else response.setHeader(name, value);
     }
   }
-}
-
-/** Adds metadata to a handler, and the interceptor once: it serves both decorators. */
-function announce(key: string, value: unknown): MethodDecorator {
-  return (prototype, name, descriptor) => {
-    const handler = descriptor.value as object;
-    if (![DEPRECATION_METADATA, STABILITY_METADATA].some((each) => Reflect.hasMetadata(each, handler)))
-      UseInterceptors(DeprecationInterceptor)(prototype, name, descriptor);
-    SetMetadata(key, value)(prototype, name, descriptor);
-  };
 }
 
 /**
@@ -45,7 +33,7 @@ function announce(key: string, value: unknown): MethodDecorator {
  * the entries in the OpenAPI document and on the page of deprecations.
  *
  * @example `@Deprecated({ since: '2026-11-20', sunset: '2030-12-05', successor: '/visits', replacement: 'listVisits' })`
- * @throws Error at start when a time is no ISO 8601 time, the sunset is not after the deprecation, or the successor is no path
+ * @throws Error at start when a time is no ISO 8601 time, or the sunset is not after the deprecation
  */
 export function Deprecated(
   announcement: Pick<Deprecation, 'successor' | 'replacement'> & {
@@ -55,25 +43,10 @@ export function Deprecated(
     sunset: string;
   },
 ): MethodDecorator {
-  const { since, sunset, successor } = announcement;
+  const { since, sunset } = announcement;
   const deprecation: Deprecation = { ...announcement, since: new Date(since), sunset: new Date(sunset) };
   if (!(deprecation.sunset.getTime() > deprecation.since.getTime())) {
     throw new Error(`@Deprecated: the sunset '${sunset}' must be a time after since '${since}', both in ISO 8601.`);
   }
-  // The successor becomes the target of a Link, and no client can follow '/things/{thingId}'.
-  if (!/^\/[^{}\s]*$/.test(successor)) {
-    throw new Error(
-      `@Deprecated: the successor '${successor}' must be a path that starts with '/', below the base URL, without parameters in braces.`,
-    );
-  }
-  return announce(DEPRECATION_METADATA, deprecation);
-}
-
-/**
- * Marks an operation whose contract may change: in the document, and by `<Product>-Stability` on responses after the guards.
- *
- * @example `@Post() @Stability('beta') recordVisit(@Body() visit: NewVisit): Promise<Visit>`
- */
-export function Stability(level: StabilityLevel): MethodDecorator {
-  return announce(STABILITY_METADATA, level);
+  return applyDecorators(SetMetadata(DEPRECATION_METADATA, deprecation), UseInterceptors(DeprecationInterceptor));
 }

@@ -2,13 +2,12 @@ import { HttpStatus, Inject, Injectable, RequestMethod, type Type } from '@nestj
 import { DiscoveryService, MetadataScanner } from '@nestjs/core';
 import type { Response } from 'express';
 import { hash } from 'node:crypto';
-import { type ErrorDefinition, FAILURES_METADATA } from '#errors';
+import { type ErrorDefinition, FAILURES_METADATA, type HeaderFields } from '#errors';
 import { StartupError } from '#runtime';
 import { Config } from '#settings';
 import { OPEN_TO_METADATA, PUBLIC_METADATA, REQUIRED_SCOPES_METADATA } from './access.decorators.js';
-import { type Announcement, announcementOf, type DeprecationConfig } from './deprecation.js';
+import { type Deprecation, DEPRECATION_METADATA, type DeprecationConfig, deprecationFields } from './deprecation.js';
 import { FAULT_DETAILS_METADATA } from './fault-details.js';
-import { operationIdOf } from './operation-ids.internals.js';
 import { type Route, routeOf } from './routes.internals.js';
 
 /** Metadata key of a handler that takes an `Idempotency-Key`. */
@@ -21,22 +20,18 @@ export const TO_SENT_METADATA = 'platform:to-sent';
 export type ToSent = (body: unknown, response: Response) => unknown;
 
 /** What the decorators of a handler declare, read once. */
-export interface Operation extends Announcement {
+export interface Operation {
   readonly name: string;
   /** The operationId of `@ApiOperation`, else `<controller>.<method>`: what @nestjs/swagger gets. */
   readonly key: string;
   /** The handler has one method and belongs to a version. */
   readonly isListed: boolean;
   readonly isPublic: boolean;
-  /** The scopes that a key needs. */
   readonly scopes: readonly string[];
   /** @internal The SHA-256 of the token that opens the handler without a key (`@OpenTo`); undefined without one. */
   readonly tokenHash: Buffer | undefined;
-  /** Whether the response is an event stream (`@Sse()`). */
   readonly isStream: boolean;
-  /** Whether the handler takes an `Idempotency-Key`. */
   readonly isIdempotent: boolean;
-  /** The status of a success. */
   readonly status: number;
   /** Whether the faults of an input are sent (`@FaultDetails()`). */
   readonly sendsFaults: boolean;
@@ -44,9 +39,12 @@ export interface Operation extends Announcement {
   readonly toSent: ToSent | undefined;
   /** The errors of `@FailsWith`. */
   readonly failures: readonly ErrorDefinition[];
+  readonly deprecation: Deprecation | undefined;
+  /** The header fields of `@Deprecated`, for every response after the guards. */
+  readonly fields: HeaderFields;
+  /** The time in ms since 1970 from which the operation answers 410; Infinity for never. */
+  readonly removedAt: number;
 }
-
-type Operations = ReadonlyMap<Type, ReadonlyMap<object, Operation>>;
 
 /**
  * The handlers of all controllers. The name of each one is unique in the application: it is its operationId, and the
@@ -58,60 +56,51 @@ type Operations = ReadonlyMap<Type, ReadonlyMap<object, Operation>>;
 @Injectable()
 export class OperationRegistry {
   /** All operations by controller and handler, a method of the controller. */
-  readonly all: Operations;
+  readonly all = new Map<Type, Map<object, Operation>>();
+  /** All operations by what @nestjs/swagger gets: the operationId of `@ApiOperation`, else `<controller>.<method>`. */
+  readonly byKey = new Map<string, Operation>();
+  /** The handler of each name. */
+  private readonly named = new Map<string, string>();
 
   /** @throws StartupError when two handlers would have the same name, or nothing says who may call one: the start fails */
   constructor(
-    private readonly discovery: DiscoveryService,
+    discovery: DiscoveryService,
     @Inject(Config) private readonly config: DeprecationConfig,
   ) {
-    this.all = this.readAll();
-  }
-
-  /** The scopes that operations need, in alphabetical order. */
-  get scopes(): string[] {
-    const operations = [...this.all.values()].flatMap((handlers) => [...handlers.values()]);
-    return [...new Set(operations.flatMap(({ scopes }) => scopes))].sort();
-  }
-
-  private readAll(): Operations {
-    const taken = new Map<string, string>();
     const undecided: string[] = [];
-    // A Set, because several modules may register the same controller.
-    const controllers = new Set(this.discovery.getControllers().map(({ metatype }) => metatype as Type));
-    const all = new Map<Type, Map<object, Operation>>();
-    for (const controller of controllers) {
+    // Several modules may register the same controller.
+    for (const controller of new Set(discovery.getControllers().map(({ metatype }) => metatype as Type))) {
       const operations = new Map<object, Operation>();
-      all.set(controller, operations);
+      this.all.set(controller, operations);
       const prototype = controller.prototype as Record<string, object>;
       for (const method of new MetadataScanner().getAllMethodNames(prototype)) {
         const handler = prototype[method] as object;
         const route = routeOf(controller, handler);
-        if (route === undefined) continue;
-        const id = `${controller.name}.${method}`;
-        operations.set(handler, this.describe(controller, handler, route, id, taken, undecided));
+        if (route !== undefined) operations.set(handler, this.describe(controller, handler, method, route, undecided));
       }
     }
-    if (undecided.length === 0) return all;
-    throw new StartupError(
-      `Nothing says who may call ${undecided.join(', ')}. Add either @RequireScopes('thing:action'), @RequireScopes() ` +
-        'for any API key, or @Public().',
-    );
+    if (undecided.length > 0) {
+      throw new StartupError(
+        `Nothing says who may call ${undecided.join(', ')}. Add either @RequireScopes('thing:action'), @RequireScopes() ` +
+          'for any API key, or @Public().',
+      );
+    }
   }
 
-  /**
-   * @param id such as `OrdersController.listOrders`
-   * @param taken the handler of each name so far
-   * @param undecided gets a handler without `@RequireScopes` and `@Public()`, or that has both in one place
-   */
+  /** The scopes that operations need, in alphabetical order. */
+  get scopes(): string[] {
+    return [...new Set([...this.byKey.values()].flatMap(({ scopes }) => scopes))].sort();
+  }
+
+  /** @param undecided gets a handler without `@RequireScopes` and `@Public()`, or that has both in one place */
   private describe(
     controller: Type,
     handler: object,
-    { method, status, isStream, isNeutral }: Route,
-    id: string,
-    taken: Map<string, string>,
+    methodName: string,
+    { method, operationId, status, isStream, isNeutral }: Route,
     undecided: string[],
   ): Operation {
+    const id = `${controller.name}.${methodName}`;
     const own = <T>(key: string): T | undefined => Reflect.getMetadata(key, handler) as T | undefined;
     // The handler's decorator overrides the controller's.
     const either = <T>(key: string): T | undefined =>
@@ -124,10 +113,10 @@ export class OperationRegistry {
     if (isPublic && isIdempotent) {
       throw new StartupError(`${id} cannot be @Public() and @Idempotent(): a key belongs to a client.`);
     }
-    const operationId = operationIdOf(handler);
     const token = (this.config as unknown as Record<string, string | undefined>)[own<string>(OPEN_TO_METADATA) ?? ''];
-    const name = nameOf(id, operationId, taken);
-    return {
+    const name = this.nameOf(id, operationId === undefined ? [methodName, id.replace('.', '_')] : [operationId]);
+    const deprecation = own<Deprecation>(DEPRECATION_METADATA);
+    const operation: Operation = {
       name,
       key: operationId ?? id,
       isListed: method !== RequestMethod.ALL && !isNeutral,
@@ -140,23 +129,25 @@ export class OperationRegistry {
       sendsFaults: either<boolean>(FAULT_DETAILS_METADATA) ?? false,
       toSent: own<(config: Config) => ToSent>(TO_SENT_METADATA)?.(this.config),
       failures: either<ErrorDefinition[]>(FAILURES_METADATA) ?? [],
-      ...announcementOf(handler, name, this.config),
+      deprecation,
+      fields: deprecation ? deprecationFields(deprecation, name, this.config) : {},
+      removedAt: deprecation && this.config.afterSunset === 'remove' ? deprecation.sunset.getTime() : Infinity,
     };
+    this.byKey.set(operation.key, operation);
+    return operation;
   }
-}
 
-/** @param handler such as `OrdersController.listOrders` */
-function nameOf(handler: string, ownId: string | undefined, taken: Map<string, string>): string {
-  const method = handler.slice(handler.indexOf('.') + 1);
-  const candidates = ownId === undefined ? [method, handler.replace('.', '_')] : [ownId];
-  const name = candidates.find((candidate) => !taken.has(candidate));
-  if (name === undefined) {
+  /** The first of the names that no other handler has. */
+  private nameOf(handler: string, candidates: string[]): string {
+    const name = candidates.find((candidate) => !this.named.has(candidate));
     const last = candidates.at(-1) as string;
-    throw new StartupError(
-      `${taken.get(last)} and ${handler} would both be the operation '${last}'. ` +
-        "Give one of them another name with @ApiOperation({ operationId: '…' }).",
-    );
+    if (name === undefined || this.byKey.has(handler)) {
+      throw new StartupError(
+        `${this.named.get(last) ?? handler} and ${handler} would both be the operation '${last}'. ` +
+          "Give one of them another name with @ApiOperation({ operationId: '…' }).",
+      );
+    }
+    this.named.set(name, handler);
+    return name;
   }
-  taken.set(name, handler);
-  return name;
 }

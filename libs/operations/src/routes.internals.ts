@@ -6,10 +6,13 @@ import {
   SSE_METADATA,
   VERSION_METADATA,
 } from '@nestjs/common/constants.js';
+import { DECORATORS } from '@nestjs/swagger';
 
-/** What Nest's decorators declare of the route of a handler. */
+/** What the decorators of Nest and @nestjs/swagger declare of the route of a handler. */
 export interface Route {
   readonly method: RequestMethod;
+  /** The operationId of `@ApiOperation`. */
+  readonly operationId: string | undefined;
   /** The status of `@HttpCode`. */
   readonly status: number | undefined;
   /** Whether it has `@Sse()`. */
@@ -26,6 +29,8 @@ export function routeOf(controller: Type, handler: object): Route | undefined {
     Reflect.getMetadata(VERSION_METADATA, handler) ?? Reflect.getMetadata(VERSION_METADATA, controller);
   return {
     method: Reflect.getMetadata(METHOD_METADATA, handler) as RequestMethod,
+    operationId: (Reflect.getMetadata(DECORATORS.API_OPERATION, handler) as { operationId?: string } | undefined)
+      ?.operationId,
     status: Reflect.getMetadata(HTTP_CODE_METADATA, handler) as number | undefined,
     isStream: Reflect.hasMetadata(SSE_METADATA, handler),
     isNeutral: [versions].flat().includes(VERSION_NEUTRAL),

@@ -6,7 +6,7 @@ import { DeclaredErrors } from '#errors';
 import { ErrorFilter } from '#edge';
 import { BodyGuard, checkDeclaredMembers, InputPipe } from '#input';
 import { ObservabilityModule } from '#ops';
-import { checkTransports, OpenApiModule, OperationRegistry } from '#operations';
+import { OpenApiModule, OperationRegistry } from '#operations';
 import { DatabaseModule, MIGRATIONS } from '#postgres';
 import { Clock, StartupError } from '#runtime';
 import { Config } from '#settings';
@@ -52,9 +52,8 @@ export async function serviceOf(app: Type, config: CoreConfig): Promise<Type> {
       `${app.name} is the service ${own}, but these are settings of ${given}: use readConfig(…) of its definition.`,
     );
   }
-  // Secrecy depends on them, so another release of a dependency that differs here is refused, and not only warned of.
+  // Secrecy depends on it, so another release of a dependency that differs here is refused, and not only warned of.
   checkDeclaredMembers();
-  await checkTransports();
   const parts: LoadedPart[] = [];
   for (const part of definition.parts) if (part.load !== undefined) parts.push(await part.load());
   const migrations = await migrationsOf(definition);
@@ -106,7 +105,7 @@ function requestModule(parts: readonly LoadedPart[]): DynamicModule {
       { provide: APP_FILTER, useClass: ErrorFilter },
       { provide: APP_GUARD, useClass: ApiKeyGuard },
       { provide: APP_GUARD, useClass: BodyGuard },
-      // Here `@Deprecated` and `@Stability` add DeprecationInterceptor to their handlers.
+      // Here `@Deprecated` adds DeprecationInterceptor to its handlers.
       { provide: APP_PIPE, useClass: InputPipe },
     ],
     exports: [OperationRegistry],

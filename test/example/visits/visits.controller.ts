@@ -1,6 +1,6 @@
 import { Body, Controller, Get, Post, Query } from '@nestjs/common';
 import { ApiCreatedResponse, ApiOperation } from '@nestjs/swagger';
-import { FailsWith, type Page, Paged, RequireScopes, Stability, Tag } from '#platform';
+import { FailsWith, type Page, Paged, RequireScopes, Tag } from '#platform';
 import { ListVisitsQuery, NewVisit, Visit } from './visit.dto.js';
 import { VISITS_FULL, VisitsService } from './visits.service.js';
 
@@ -19,7 +19,6 @@ export class VisitsController {
 
   @Post()
   @RequireScopes('visits:write')
-  @Stability('beta')
   @FailsWith(VISITS_FULL)
   @ApiOperation({ summary: 'Record a visit', description: 'Records that a pet was seen.' })
   @ApiCreatedResponse({ type: Visit, description: 'The recorded visit.' })

@@ -320,16 +320,6 @@ export interface components {
          */
         "Retry-After": number;
         /**
-         * @description The quota of the client, for all of its keys together: `q` requests in `w` seconds. They may be sent at once, and come back evenly (draft-ietf-httpapi-ratelimit-headers-10). Absent without a limit.
-         * @example "client";q=6000;w=60
-         */
-        "RateLimit-Policy": string;
-        /**
-         * @description `r` requests are left; after `t` idle seconds the whole quota is back.
-         * @example "client";r=5999;t=1
-         */
-        RateLimit: string;
-        /**
          * @description Since when the operation is deprecated: `@` and a Unix time in seconds (RFC 9745).
          * @example @1795132800
          */
@@ -359,6 +349,16 @@ export interface components {
          * @example <https://petstore.example/v1/pets?limit=20&cursor=AgAAAAAAAAAAAAAAFHXyJ7Q>; rel="next"
          */
         NextPage: string;
+        /**
+         * @description The quota of the client, for all of its keys together: `q` requests in `w` seconds. They may be sent at once, and come back evenly (draft-ietf-httpapi-ratelimit-headers-10). Absent without a limit.
+         * @example "client";q=6000;w=60
+         */
+        "RateLimit-Policy": string;
+        /**
+         * @description `r` requests are left; after `t` idle seconds the whole quota is back.
+         * @example "client";r=5999;t=1
+         */
+        RateLimit: string;
     };
     pathItems: never;
 }

@@ -4,6 +4,12 @@ import type { Application, DocumentedPart } from '#settings';
 import { describeErrorExample, describeSharedResponses } from './responses.js';
 import { RESPONSE_HEADERS } from './response-headers.js';
 
+const message = (example: string): SchemaObject => ({
+  type: 'string',
+  description: 'Human-readable description. Meant for people, and may change: do not parse it.',
+  examples: [example],
+});
+
 const ERROR: SchemaObject = {
   type: 'object',
   description: 'The body of every response that is an error.',
@@ -18,11 +24,7 @@ const ERROR: SchemaObject = {
       maxLength: MAX_CODE_LENGTH,
       examples: ['validation_failed'],
     },
-    message: {
-      type: 'string',
-      description: 'Human-readable description. Meant for people, and may change: do not parse it.',
-      examples: ['name is required'],
-    },
+    message: message('name is required'),
     status: {
       type: 'integer',
       format: 'int32',
@@ -50,11 +52,7 @@ const FAULT: SchemaObject = {
         'The rule that the value breaks: a keyword of JSON Schema such as `required` or `maxLength`, `storable`, or a name of class-validator.',
       examples: ['maximum'],
     },
-    message: {
-      type: 'string',
-      description: 'Human-readable description. Meant for people, and may change: do not parse it.',
-      examples: ['lines.0.quantity must be an integer between 1 and 99'],
-    },
+    message: message('lines.0.quantity must be an integer between 1 and 99'),
     context: { description: 'What the rule says besides.' },
   },
 };
@@ -73,11 +71,7 @@ export function describeComponents(
   securitySchemes: ComponentsObject['securitySchemes'] & object,
 ): ComponentsObject {
   const responses = referredTo('responses', describeSharedResponses(added), JSON.stringify(paths));
-  const own = Object.entries<HeaderObject>(RESPONSE_HEADERS);
-  // Before the header fields that only some operations have.
-  const place = own.findIndex(([name]) => name === 'Deprecation');
-  own.splice(place, 0, ...Object.entries(added.headers));
-  const headers = own.map(
+  const headers = Object.entries<HeaderObject>({ ...RESPONSE_HEADERS, ...added.headers }).map(
     ([name, { description, required, schema = { type: 'string' }, example }]) =>
       [name, { description, required, schema, example: headerExamples[name] ?? (example as unknown) }] as const,
   );
@@ -93,6 +87,6 @@ export function describeComponents(
 }
 
 function referredTo<T>(kind: string, components: Record<string, T>, text: string): Record<string, T> {
-  const isReferredTo = ([name]: [string, T]): boolean => text.includes(`"#/components/${kind}/${name}"`);
-  return Object.fromEntries(Object.entries(components).filter(isReferredTo));
+  const used = Object.entries(components).filter(([name]) => text.includes(`"#/components/${kind}/${name}"`));
+  return Object.fromEntries(used);
 }

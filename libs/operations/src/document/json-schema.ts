@@ -1,20 +1,8 @@
-/** The reference of @nestjs/swagger for a parameter of unknown type. No component has this name. */
-const UNKNOWN_TYPE = '#/components/schemas/Object';
-
-/** The reference of @nestjs/swagger for bytes, which it treats as a class. */
-const BUFFER = `#/components/schemas/${Buffer.name}`;
-
 /** A schema, as a tree of its keywords. */
 export type Schema = Readonly<Record<string, unknown>>;
 
 /** Schemas by their names in the document's components. */
 export type Schemas = Readonly<Record<string, Schema>>;
-
-/** In OpenAPI 3.0 the first keyword is a boolean that modifies the second one; in JSON Schema it is the limit itself. */
-const EXCLUSIVE_LIMITS = [
-  ['exclusiveMinimum', 'minimum'],
-  ['exclusiveMaximum', 'maximum'],
-] as const;
 
 const SCHEMA_KEYWORDS = ['items', 'additionalProperties', 'anyOf', 'oneOf', 'not'];
 
@@ -24,7 +12,8 @@ const SCHEMA_KEYWORDS = ['items', 'additionalProperties', 'anyOf', 'oneOf', 'not
  * `properties`. The default of an optional member moves into an `allOf`.
  */
 export function toJsonSchema(given: Schema): Schema {
-  if (given['$ref'] === BUFFER) return { type: 'string', format: 'binary' };
+  // @nestjs/swagger treats bytes as a class.
+  if (given['$ref'] === '#/components/schemas/Buffer') return { type: 'string', format: 'binary' };
   const { type, example, allOf = [], properties, ...keywords } = withoutUnknownType(given);
   const parts = allOf as Schema[];
   const [reference] = parts.length === 1 && parts[0]?.['$ref'] !== undefined ? parts : [];
@@ -44,21 +33,18 @@ export function toJsonSchema(given: Schema): Schema {
 function withoutUnknownType(schema: Schema): Schema {
   const { $ref, allOf, ...others } = schema;
   const [reference] = (allOf ?? [{ $ref }]) as Schema[];
-  return reference?.['$ref'] === UNKNOWN_TYPE ? others : schema;
+  return reference?.['$ref'] === '#/components/schemas/Object' ? others : schema;
 }
 
+/** An optional member's `default` moves into an `allOf`: openapi-typescript treats a member with a direct one as always present. */
 function convertProperties({ properties, required = [] }: Schema): Schemas {
   const converted = Object.entries(properties as Schemas).map(([name, property]): [string, Schema] => {
     const schema = toJsonSchema(property);
-    return [name, (required as string[]).includes(name) ? schema : withDefaultApart(schema)];
+    const { default: value, allOf = [], ...others } = schema;
+    if (value === undefined || (required as string[]).includes(name)) return [name, schema];
+    return [name, { ...others, allOf: [...(allOf as []), { default: value }] }];
   });
   return Object.fromEntries(converted);
-}
-
-/** Moves `default` into an `allOf`: openapi-typescript treats a member with a direct `default` as always present. */
-function withDefaultApart(schema: Schema): Schema {
-  const { default: value, ...others } = schema;
-  return value === undefined ? schema : { ...others, allOf: [...((schema['allOf'] ?? []) as []), { default: value }] };
 }
 
 function convertKeywords(keywords: Schema): Schema {
@@ -66,11 +52,12 @@ function convertKeywords(keywords: Schema): Schema {
   for (const keyword of SCHEMA_KEYWORDS) {
     if (keyword in result) result[keyword] = convert(result[keyword]);
   }
-  for (const [exclusive, inclusive] of EXCLUSIVE_LIMITS) {
-    if (result[exclusive] === true) {
-      result[exclusive] = result[inclusive];
-      delete result[inclusive];
-    }
+  // In OpenAPI 3.0 the exclusive keyword is a boolean that modifies the other one.
+  for (const limit of ['Minimum', 'Maximum']) {
+    const inclusive = limit.toLowerCase();
+    if (result[`exclusive${limit}`] !== true) continue;
+    result[`exclusive${limit}`] = result[inclusive];
+    delete result[inclusive];
   }
   return result;
 }

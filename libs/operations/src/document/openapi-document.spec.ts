@@ -183,7 +183,7 @@ describe('OpenApiDocument', () => {
   test('refuses two controllers with the same name and handler', async () => {
     const another = controllerOf('toys/more', { list: [Get()] });
     await expect(describeControllers(ToysController, another)).rejects.toThrow(
-      'There are two handlers ToysController.list.',
+      "ToysController.list and ToysController.list would both be the operation 'ToysController_list'",
     );
   });
 

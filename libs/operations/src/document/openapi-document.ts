@@ -17,41 +17,28 @@ import {
   type TagObject,
 } from '@nestjs/swagger';
 import { type Deprecation } from '../deprecation.js';
-import { printableLines, StartupError } from '#runtime';
-import { type Operation, OperationRegistry } from '../operation-registry.js';
-import {
-  Application,
-  BASE_PATH,
-  Config,
-  type DocumentedPart,
-  optional,
-  rootUrlOf,
-  type Setting,
-  type SettingsOf,
-} from '#settings';
+import { printableLines } from '#runtime';
+import { OperationRegistry } from '../operation-registry.js';
+import { Application, BASE_PATH, Config, type DocumentedPart, optional, rootUrlOf, type SettingsOf } from '#settings';
 import { describeComponents } from './components.js';
-import { withInitialValues } from './initial-values.internals.js';
-import { withNamesakes } from './namesakes.internals.js';
+import { withClasses } from './classes.internals.js';
 import { toJsonSchema } from './json-schema.js';
 import { describeOperation } from './operation.js';
 import { type Schemes, Security } from './security.js';
 
 export const DOCUMENT_SETTINGS = {
-  productionBaseUrl: baseUrl(
+  productionBaseUrl: optional(
     'PUBLIC_BASE_URL',
+    'an http or https URL that ends in /v1',
     'URL of this service as its clients reach it. Links in responses use it, and the OpenAPI document lists it. Not set: links ' +
       'begin with http://localhost and PORT, and the document names the server that has sent it.',
+    (text) => {
+      // ASCII, as header fields require.
+      const href = URL.canParse(text) ? new URL(text).href : '';
+      return /^https?:\/\/[^/@?#]+(\/[^?#]*)?\/v1\/?$/.test(href) ? href.replace(/\/$/, '') : undefined;
+    },
   ),
-  stagingBaseUrl: baseUrl('STAGING_BASE_URL', 'URL of staging, for the OpenAPI document.'),
 };
-
-function baseUrl(name: string, about: string): Setting<string | undefined> {
-  return optional(name, 'an http or https URL that ends in /v1', about, (text) => {
-    // ASCII, as header fields require.
-    const href = URL.canParse(text) ? new URL(text).href : '';
-    return /^https?:\/\/[^/@?#]+(\/[^?#]*)?\/v1\/?$/.test(href) ? href.replace(/\/$/, '') : undefined;
-  });
-}
 
 const TAG_METADATA = 'platform:tag';
 
@@ -98,16 +85,15 @@ export class OpenApiDocument {
    * in a decorator stops the start.
    *
    * @param ofCallers the security schemes of authenticators
-   * @throws Error when two handlers cannot be distinguished
-   * @throws StartupError when a security scheme is declared twice, or not at all, or two classes have the same name,
+   * @throws StartupError when a security scheme is not declared, or two classes have the same name,
    *   or an initial value is beyond its limits
    */
-  describe(app: INestApplication, ofCallers: Schemes = []): void {
+  describe(app: INestApplication, ofCallers: Schemes = {}): void {
     const { info, parts = [] } = this.application;
     const documented = parts.flatMap(({ document }) => document ?? []);
     const added: DocumentedPart = {
       point: documented.map(({ point }) => `- ${point}\n`).join(''),
-      headers: Object.fromEntries(documented.flatMap(({ headers }) => Object.entries(headers))),
+      headers: Object.assign({}, ...documented.map(({ headers }) => headers)) as DocumentedPart['headers'],
       errors: documented.flatMap(({ errors }) => errors),
     };
     const description = info.description?.replace('{parts}\n', () => added.point);
@@ -115,16 +101,7 @@ export class OpenApiDocument {
     // A handler with several paths has an index behind the name of its method.
     const operationIdFactory = (controller: string, method: string): string =>
       `${controller}.${method.replace(/\[\d+\]$/, '')}`;
-    const [found, namesakes] = withNamesakes(() =>
-      withInitialValues(() => SwaggerModule.createDocument(app, head, { operationIdFactory })),
-    );
-    for (const [name, members] of namesakes) {
-      const classes = members.map((each) => `${name} { ${each} }`).join(' and ');
-      throw new StartupError(
-        `The document can describe one class ${name} only, and there are ${classes}. ` +
-          `Name one of them: @ApiSchema({ name: 'Another${name}' }).`,
-      );
-    }
+    const found = withClasses(() => SwaggerModule.createDocument(app, head, { operationIdFactory }));
     const schemas = Object.fromEntries(
       Object.entries(found.components?.schemas ?? {}).map(([name, schema]) => [name, toJsonSchema({ ...schema })]),
     );
@@ -132,7 +109,7 @@ export class OpenApiDocument {
     const paths = this.describePaths(found.paths, added, security);
     const document: OpenAPIObject = {
       ...head,
-      servers: this.describeServers(BASE_PATH),
+      servers: [this.describeServer(BASE_PATH)],
       security: [...security.requirements],
       tags: this.describeTags(),
       paths,
@@ -150,20 +127,18 @@ export class OpenApiDocument {
     return (this.yamlText ??= stringify(JSON.parse(this.json), { lineWidth: 120, compat: 'yaml-1.1' }));
   }
 
-  /** @param prefix the end of the URLs: `/v1` or empty */
-  private describeServers(prefix: string): ServerObject[] {
-    const { productionBaseUrl, stagingBaseUrl } = this.config;
-    const server = (url: string | undefined, description: string): ServerObject[] =>
-      url === undefined ? [] : [{ url: rootUrlOf(url) + prefix, description }];
-    const servers = [...server(productionBaseUrl, 'Production'), ...server(stagingBaseUrl, 'Staging')];
-    return servers.length > 0 ? servers : [{ url: prefix || '/', description: 'This service' }];
+  /** @param prefix the end of the URL: `/v1` or empty */
+  private describeServer(prefix: string): ServerObject {
+    const { productionBaseUrl: url } = this.config;
+    if (url === undefined) return { url: prefix || '/', description: 'This service' };
+    return { url: rootUrlOf(url) + prefix, description: 'Production' };
   }
 
   /** The tags of controllers, then those of the application. If a name is described twice, the first description counts. */
   private describeTags(): TagObject[] {
-    const ofControllers = [...this.operations.all.keys()]
-      .map((controller) => Reflect.getMetadata(TAG_METADATA, controller) as TagObject | undefined)
-      .filter((tag) => tag !== undefined);
+    const ofControllers = [...this.operations.all.keys()].flatMap(
+      (controller) => (Reflect.getMetadata(TAG_METADATA, controller) as TagObject | undefined) ?? [],
+    );
     const tags = [...ofControllers, ...this.application.tags];
     return tags.filter(({ name }, index) => tags.findIndex((tag) => tag.name === name) === index);
   }
@@ -174,51 +149,30 @@ export class OpenApiDocument {
    */
   private describePaths(found: PathsObject, added: DocumentedPart, schemes: Security): PathsObject {
     const paths: PathsObject = {};
-    const handlers = this.operationsByKey();
     const used = new Set<string>();
     for (const [fullPath, methods] of Object.entries(found)) {
       const isBelowBase = fullPath.startsWith(`${BASE_PATH}/`);
       const path = isBelowBase ? fullPath.slice(BASE_PATH.length) : fullPath;
       for (const [method, described] of Object.entries(methods as Record<string, OperationObject>)) {
-        const operation = handlers.get(described.operationId ?? '');
+        const operation = this.operations.byKey.get(described.operationId ?? '');
         if (!operation?.isListed) continue;
         let operationId = operation.name;
         // Further paths and versions of a handler get a number.
         for (let number = 2; used.has(operationId); number++) operationId = `${operation.name}_${number}`;
         used.add(operationId);
-        const item = (paths[path] ??= isBelowBase ? {} : { servers: this.describeServers('') });
+        const item = (paths[path] ??= isBelowBase ? {} : { servers: [this.describeServer('')] });
         const security = schemes.of(operation.key, operation.isPublic, described.security);
         const own = { ...described, operationId, security };
         Object.assign(item, { [method]: describeOperation(method, own, { ...operation, ...added }) });
         if (operation.deprecation && operationId === operation.name) {
-          const endpoint = `${method.toUpperCase()} ${path}`;
           const { removedAt, deprecation } = operation;
-          this.deprecations.push({
-            ...deprecation,
-            operationId,
-            endpoint,
-            summary: described.summary ?? '',
-            removedAt,
-          });
+          const endpoint = `${method.toUpperCase()} ${path}`;
+          const { summary = '' } = described;
+          this.deprecations.push({ ...deprecation, operationId, endpoint, summary, removedAt });
         }
       }
     }
     return paths;
-  }
-
-  /** All operations, by the operationId that @nestjs/swagger gets. */
-  private operationsByKey(): Map<string, Operation> {
-    const operations = new Map<string, Operation>();
-    for (const operation of [...this.operations.all.values()].flatMap((handlers) => [...handlers.values()])) {
-      const { key } = operation;
-      if (operations.has(key)) {
-        throw new Error(
-          `There are two handlers ${key}. Rename a controller, or give one a name with @ApiOperation({ operationId: '…' }).`,
-        );
-      }
-      operations.set(key, operation);
-    }
-    return operations;
   }
 }
 

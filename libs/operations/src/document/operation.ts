@@ -5,11 +5,10 @@ import type {
   RequestBodyObject,
   ResponseObject,
 } from '@nestjs/swagger';
+import { isoDate } from '../deprecation.js';
 import { IDEMPOTENCY_KEY_HEADER, KEY_PATTERN, MAX_FIELD_LENGTH } from '../idempotency-key-field.js';
 import { type Schema, toJsonSchema } from './json-schema.js';
 import { describeResponses, type Traits } from './responses.js';
-
-const STABILITY_LEVELS = { experimental: 'alpha', beta: 'beta' } as const;
 
 // Neither has an example, which programs would send as it is with every request.
 const IDEMPOTENCY_KEY_PARAMETER: ParameterObject = {
@@ -38,7 +37,7 @@ const IF_NONE_MATCH_PARAMETER: ParameterObject = {
 
 /** Adds the platform's behaviour to an operation that @nestjs/swagger has found. JSON leaves its undefined members out. */
 export function describeOperation(method: string, found: OperationObject, traits: Traits): OperationObject {
-  const { scopes, deprecation, stability } = traits;
+  const { scopes, deprecation } = traits;
   const {
     operationId,
     summary,
@@ -67,7 +66,6 @@ export function describeOperation(method: string, found: OperationObject, traits
     scopes.length > 0 && `Needs the scope ${scopes.map((scope) => `\`${scope}\``).join(' and the scope ')}.`,
     deprecation &&
       `**Deprecated** since ${isoDate(deprecation.since)}, to be removed on ${sunset}. ${deprecation.replacement}`,
-    stability && `This operation is ${stability}: its contract may still change.`,
   ].filter(Boolean);
   return {
     ...others,
@@ -78,15 +76,10 @@ export function describeOperation(method: string, found: OperationObject, traits
     security,
     ...(scopes.length > 0 && { 'x-required-scopes': scopes }),
     ...(deprecation && { deprecated: true, 'x-sunset': sunset, 'x-deprecated-sunset': sunset }),
-    ...(stability && { 'x-stability': stability, 'x-stability-level': STABILITY_LEVELS[stability] }),
     parameters: parameters.length > 0 ? parameters.map(describeParameter) : undefined,
     requestBody: requestBody && describeContent(requestBody as RequestBodyObject),
     responses: allResponses,
   };
-}
-
-function isoDate(time: Date): string {
-  return time.toISOString().slice(0, 10);
 }
 
 /**

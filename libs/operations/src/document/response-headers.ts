@@ -78,11 +78,6 @@ export const RESPONSE_HEADERS = {
   NextPage: {
     description: 'The next page, as `rel="next"` (RFC 8288). Absent on the last page.',
   },
-  Stability: {
-    description: 'How settled the operation is. Operations without it are stable.',
-    schema: { type: 'string', enum: ['experimental', 'beta'] },
-    example: 'beta',
-  },
 } satisfies Record<string, HeaderObject>;
 
 /** References to header fields, for `headers` of a response. */

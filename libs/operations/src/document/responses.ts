@@ -1,6 +1,5 @@
 import type {
   ExampleObject,
-  HeadersObject,
   OperationObject,
   ReferenceObject,
   ResponseObject,
@@ -65,15 +64,11 @@ const FAULTS: SchemaObject = {
   items: { $ref: '#/components/schemas/ErrorFault' },
 };
 
-/** An error response that several operations share, by its name in the document's components. */
-interface SharedResponse {
-  readonly name: string;
-  readonly failures: readonly ErrorDefinition[];
-  /** Header fields of every response of this status, in addition to those of all responses. */
-  readonly headers: readonly string[];
-}
-
-const SHARED_RESPONSES: Readonly<Record<number | 'default', SharedResponse>> = {
+/**
+ * Error responses that several operations share, by their names in the document's components. Every response of the status has the
+ * header fields, in addition to those of all responses.
+ */
+const SHARED_RESPONSES: Record<number | 'default', { name: string; failures: ErrorDefinition[]; headers: string[] }> = {
   401: { name: 'Unauthorized', failures: KEY_ERRORS, headers: ['WWW-Authenticate'] },
   403: { name: 'Forbidden', failures: [INSUFFICIENT_SCOPE], headers: ['WWW-Authenticate'] },
   413: { name: 'BodyTooLarge', failures: [BODY_TOO_LARGE], headers: [] },
@@ -93,7 +88,7 @@ export function describeSharedResponses({ headers }: DocumentedPart): Record<str
   return Object.fromEntries(
     Object.entries(SHARED_RESPONSES).map(([status, { name, failures }]) => {
       const isBehindKey = status !== '401' && status !== 'default';
-      return [name, describeErrors(status, failures, undefined, undefined, isBehindKey ? headers : {})];
+      return [name, describeErrors(status, failures, isBehindKey ? Object.keys(headers) : [])];
     }),
   );
 }
@@ -108,11 +103,13 @@ export function describeResponses(method: string, operation: OperationObject, tr
   const declared = declaredResponses(operation, traits);
   for (const { status } of failures) {
     const possible = failures.filter((failure) => failure.status === status);
-    described[status] = describeErrors(status, possible, traits, declared.get(status));
+    described[status] = describeErrors(status, possible, headersOf(traits), traits, declared.get(status));
   }
   for (const [status, response] of declared) {
     described[status] ??=
-      status < 400 ? describeSuccess(method, status, response, traits) : describeErrors(status, [], traits, response);
+      status < 400
+        ? describeSuccess(method, status, response, traits)
+        : describeErrors(status, [], headersOf(traits), traits, response);
   }
   const found = described[200];
   if (found !== undefined && 'headers' in found && found.headers?.['ETag'] !== undefined) {
@@ -146,13 +143,13 @@ function describeSuccess(
 ): ResponseObject {
   const sent = contentOf(content, traits);
   // Only JSON has an entity tag.
-  const isRepresentation = method === 'get' && status === 200 && !traits.isStream && hasJson(sent);
+  const isRepresentation =
+    method === 'get' && status === 200 && !traits.isStream && (sent === undefined || Object.keys(sent).some(isJson));
   return {
     description: description || `${STATUS_CODES[status]}.`,
     headers: {
       ...responseHeaders('X-Request-Id', 'Cache-Control'),
-      ...(isRepresentation ? responseHeaders('ETag', 'Vary') : {}),
-      ...headersOf(traits),
+      ...responseHeaders(...(isRepresentation ? ['ETag', 'Vary'] : []), ...headersOf(traits)),
       ...(traits.isIdempotent ? responseHeaders('Idempotent-Replayed') : {}),
       ...(traits.toSent ? { Link: { $ref: '#/components/headers/NextPage' } } : {}),
       ...headers,
@@ -161,8 +158,8 @@ function describeSuccess(
   };
 }
 
-function hasJson(content: ResponseObject['content']): boolean {
-  return content === undefined || Object.keys(content).some((type) => /json|\*/.test(type));
+function isJson(type: string): boolean {
+  return /json|\*/.test(type);
 }
 
 /** The content under the media type that is sent: @nestjs/swagger calls that of texts, bytes and events JSON, too. */
@@ -170,16 +167,9 @@ function contentOf(content: ResponseObject['content'], { isStream }: Traits): Re
   const { [JSON_TYPE]: json, ...others } = content ?? {};
   if (json === undefined) return content;
   const { type, format } = (json.schema ?? {}) as SchemaObject;
-  const isText = type === 'string' && format === undefined;
-  const isBytes = type === 'string' && format === 'binary';
-  const sent = isStream
-    ? 'text/event-stream'
-    : isText
-      ? 'text/plain'
-      : isBytes
-        ? 'application/octet-stream'
-        : JSON_TYPE;
-  return { [sent]: json, ...others };
+  const isBytes = format === 'binary';
+  const own = type === 'string' && (isBytes ? 'application/octet-stream' : format === undefined && 'text/plain');
+  return { [isStream ? 'text/event-stream' : own || JSON_TYPE]: json, ...others };
 }
 
 /** Every error with which an operation can answer a request that is valid HTTP. */
@@ -187,12 +177,14 @@ function failuresOf({ requestBody, parameters = [] }: OperationObject, traits: T
   const hasQuery = parameters.some((parameter) => 'in' in parameter && parameter.in === 'query');
   // A key may have too many event streams open.
   const codes = traits.isStream ? [RATE_LIMITED.code, ...traits.errors] : traits.errors;
-  const stepErrors = errorCatalogue().filter(({ code }) => codes.includes(code));
+  const types = requestBody && 'content' in requestBody ? Object.keys(requestBody.content) : [];
   return [
     ...(hasQuery ? [INVALID_PARAMETER] : []),
-    ...(requestBody ? failuresOfBody(requestBody) : []),
+    ...(types.some(isJson) ? [MALFORMED_JSON, BODY_TOO_COMPLEX] : []),
+    ...(types.every((type) => type === JSON_TYPE) ? [] : [BAD_REQUEST]),
+    ...(requestBody ? [MISSING_BODY, VALIDATION_FAILED, BODY_TOO_LARGE, UNSUPPORTED_MEDIA_TYPE] : []),
     ...(traits.isIdempotent ? [INVALID_IDEMPOTENCY_KEY, IDEMPOTENCY_KEY_REUSED] : []),
-    ...(traits.isPublic ? [] : [...KEY_ERRORS, ...stepErrors]),
+    ...(traits.isPublic ? [] : [...KEY_ERRORS, ...errorCatalogue().filter(({ code }) => codes.includes(code))]),
     ...(traits.scopes.length > 0 ? [INSUFFICIENT_SCOPE] : []),
     ...(traits.deprecation ? [OPERATION_REMOVED] : []),
     ...traits.failures,
@@ -202,29 +194,20 @@ function failuresOf({ requestBody, parameters = [] }: OperationObject, traits: T
   ];
 }
 
-function failuresOfBody(body: NonNullable<OperationObject['requestBody']>): ErrorDefinition[] {
-  const types = 'content' in body ? Object.keys(body.content) : [];
-  return [
-    ...(types.some((type) => /json|\*/.test(type)) ? [MALFORMED_JSON, BODY_TOO_COMPLEX] : []),
-    ...(types.every((type) => type === 'application/json') ? [] : [BAD_REQUEST]),
-    ...[MISSING_BODY, VALIDATION_FAILED, BODY_TOO_LARGE, UNSUPPORTED_MEDIA_TYPE],
-  ];
-}
-
 /**
  * The response for the errors of one status, with an example of each: for an operation a reference to the shared response, if
  * that lists the same errors.
  *
+ * @param added further header fields
  * @param traits those of the operation; undefined for a shared response
  * @param declared the response that a decorator declares. Its type is that of `details`.
- * @param added header fields of a shared response
  */
 function describeErrors(
   status: number | string,
   failures: readonly ErrorDefinition[],
+  added: readonly string[],
   traits?: Traits,
   declared?: ResponseObject,
-  added: DocumentedPart['headers'] = {},
 ): ResponseObject | ReferenceObject {
   const faults = status === 400 && traits?.sendsFaults ? FAULTS : undefined;
   const details = declared?.content?.['application/json']?.schema ?? faults;
@@ -245,10 +228,7 @@ function describeErrors(
   ]);
   return {
     description: declared && codes.length === 0 ? declared.description : list.join('\n'),
-    headers: {
-      ...responseHeaders('X-Request-Id', 'Cache-Control', ...(shared?.headers ?? []), ...Object.keys(added)),
-      ...(traits && headersOf(traits)),
-    },
+    headers: responseHeaders('X-Request-Id', 'Cache-Control', ...(shared?.headers ?? []), ...added),
     content: {
       'application/json': {
         schema: details === undefined ? error : { allOf: [error, { type: 'object', properties: { details } }] },
@@ -266,16 +246,10 @@ export function describeErrorExample(
 }
 
 /** Header fields that the parts and decorators of an operation cause. */
-function headersOf({ isPublic, deprecation, stability, stabilityField, headers }: Traits): HeadersObject {
-  return {
-    ...responseHeaders(
-      ...(isPublic ? [] : Object.keys(headers)),
-      ...(deprecation ? ['Deprecation', 'Sunset', 'Link'] : []),
-    ),
-    ...(stability && { [stabilityField]: responseHeaders('Stability')['Stability'] as ReferenceObject }),
-  };
+function headersOf({ isPublic, deprecation, headers }: Traits): string[] {
+  return [...(isPublic ? [] : Object.keys(headers)), ...(deprecation ? ['Deprecation', 'Sunset', 'Link'] : [])];
 }
 
-function referenceTo({ name }: SharedResponse): ReferenceObject {
+function referenceTo({ name }: { name: string }): ReferenceObject {
   return { $ref: `#/components/responses/${name}` };
 }
