@@ -20,7 +20,7 @@ import { defineConstraintErrors, Idempotency, type IdempotencyKey, Idempotent, S
 import { defineError, FailsWith } from '#errors';
 import { Int64Parameter, Int64Property, IntegerProperty, TextProperty } from '#input';
 import { RequireScopes } from '#operations';
-import type { Migration } from '#postgres';
+import { Database, type Migration } from '#postgres';
 import { createTestApp, type TestApp } from '../support/app.js';
 import type { HttpAnswer } from '../support/http-client.js';
 
@@ -59,6 +59,12 @@ class BoxEntity {
   shelfId: string;
 }
 
+@Entity('test_part')
+class PartEntity {
+  @PrimaryGeneratedColumn('identity', { type: 'bigint', primaryKeyConstraintName: 'pk_test_part' })
+  id: string;
+}
+
 class CreateShelves1795600000000 implements Migration {
   readonly backwardCompatible = true;
 
@@ -82,13 +88,17 @@ class CreateShelves1795600000000 implements Migration {
       );
       CREATE TABLE test_part (
         ${id} pk_test_part PRIMARY KEY,
+        size integer NOT NULL CONSTRAINT ck_size CHECK (size > 0),
         shelf_id bigint CONSTRAINT fk_test_part_shelf REFERENCES test_shelf ON DELETE RESTRICT
-      );
+      ) PARTITION BY HASH (id);
+      CREATE TABLE test_part_0 PARTITION OF test_part FOR VALUES WITH (MODULUS 1, REMAINDER 0) PARTITION BY RANGE (id);
+      CREATE TABLE test_part_0_0 PARTITION OF test_part_0 DEFAULT;
+      CREATE TABLE test_piece (part_id bigint CONSTRAINT fk_test_piece_part REFERENCES test_part);
     `);
   }
 
   async down(queryRunner: QueryRunner): Promise<void> {
-    await queryRunner.query('DROP TABLE test_part, test_box, test_shelf');
+    await queryRunner.query('DROP TABLE test_piece, test_part, test_box, test_shelf');
   }
 }
 
@@ -101,7 +111,11 @@ const HAS_SHELVES = defineError('shelf_has_shelves', 409, 'The shelf is the pare
 const BOX_TOO_SMALL = defineError('box_too_small', 422, 'The box is too small.');
 const NO_SHELF = defineError('box_without_shelf', 404, 'The shelf of the box does not exist.');
 const HAS_BOXES = defineError('shelf_has_boxes', 409, 'Boxes are on the shelf.');
+const PART_EXISTS = defineError('part_exists', 409, 'A part has this id.');
+const PART_TOO_SMALL = defineError('part_too_small', 422, 'The part is too small.');
+const PART_WITHOUT_SHELF = defineError('part_without_shelf', 422, 'The shelf of the part does not exist.');
 const HAS_PARTS = defineError('shelf_has_parts', 409, 'Parts are on the shelf.');
+const PART_HAS_PIECES = defineError('part_has_pieces', 409, 'The part has pieces.');
 
 defineConstraintErrors(ShelfEntity, {
   uq_test_shelf_name: NAME_TAKEN,
@@ -114,7 +128,12 @@ defineConstraintErrors(BoxEntity, {
   ck_size: BOX_TOO_SMALL,
   fk_test_box_shelf: { missing: NO_SHELF, referenced: HAS_BOXES },
 });
-defineConstraintErrors('test_part', { fk_test_part_shelf: { referenced: HAS_PARTS } });
+defineConstraintErrors(PartEntity, {
+  pk_test_part: PART_EXISTS,
+  ck_size: PART_TOO_SMALL,
+  fk_test_part_shelf: { missing: PART_WITHOUT_SHELF, referenced: HAS_PARTS },
+});
+defineConstraintErrors('test_piece', { fk_test_piece_part: { referenced: PART_HAS_PIECES } });
 
 class NewShelf {
   @TextProperty({ description: 'The name.', minLength: 1, maxLength: 40 })
@@ -141,6 +160,11 @@ class NewBox {
 
   @Int64Property({ description: 'The shelf.' })
   shelfId: bigint;
+}
+
+class NewPart extends NewBox {
+  @Int64Property({ description: 'The id.' })
+  id: bigint;
 }
 
 class Id {
@@ -204,6 +228,7 @@ class TestShelvesController {
   constructor(
     private readonly shelves: Shelves,
     private readonly boxes: Boxes,
+    private readonly database: Database,
     private readonly idempotency: Idempotency,
   ) {}
 
@@ -218,6 +243,17 @@ class TestShelvesController {
     return this.idempotency.answer(key, box, ({ manager }) =>
       manager.insert(BoxEntity, { ...box, shelfId: String(box.shelfId) }),
     );
+  }
+
+  @Post('parts')
+  async addPart(@Body() { id, size, shelfId }: NewPart): Promise<void> {
+    const text = 'INSERT INTO test_part (id, size, shelf_id) VALUES ($1, $2, $3)';
+    await this.database.write({ name: 'test_part_insert', text }, [id, size, shelfId]);
+  }
+
+  @Delete('parts/:id')
+  async deletePart(@Param() { id }: Id): Promise<void> {
+    await this.database.write({ name: '', text: 'DELETE FROM test_part WHERE id = $1' }, [id]);
   }
 
   @Post(':way')
@@ -241,7 +277,7 @@ class TestShelvesController {
 }
 
 @Module({
-  imports: [TypeOrmModule.forFeature([ShelfEntity, BoxEntity])],
+  imports: [TypeOrmModule.forFeature([ShelfEntity, BoxEntity, PartEntity])],
   controllers: [TestShelvesController],
   providers: [Shelves, Boxes],
 })
@@ -256,12 +292,13 @@ beforeAll(async () => {
 afterAll(() => app.close());
 beforeEach(async () => {
   for (const statement of [
-    'TRUNCATE test_part, test_box, test_shelf',
+    'TRUNCATE test_piece, test_part, test_box, test_shelf',
     `INSERT INTO test_shelf (id, name, label, size, place, parent_id) VALUES
       (1001, 'top', 'A', 1, 1, NULL), (1002, 'below', 'B', 1, 2, 1001), (1003, 'with boxes', 'C', 1, 3, NULL),
       (1004, 'with parts', 'D', 1, 4, NULL)`,
     'INSERT INTO test_box (size, shelf_id) VALUES (1, 1003)',
-    'INSERT INTO test_part (id, shelf_id) VALUES (1, 1004)',
+    'INSERT INTO test_part (id, size, shelf_id) VALUES (1, 1, 1004)',
+    'INSERT INTO test_piece VALUES (1)',
   ]) {
     await app.sql(statement);
   }
@@ -341,6 +378,16 @@ test.each(['boxes/insertOnce', 'boxes/save', 'boxes-in-transaction'])(
     }
   },
 );
+
+test('a violation of a partition is one of its partitioned table', async () => {
+  for (let attempt = 0; attempt < 2; attempt++) {
+    expect((await add('parts', { id: 1, size: 1, shelfId: 1001 })).json).toEqual(failure(PART_EXISTS));
+    expect((await add('parts', { id: 2, size: 0, shelfId: 1001 })).json).toEqual(failure(PART_TOO_SMALL));
+    expect((await add('parts', { id: 2, size: 1, shelfId: 4242 })).json).toEqual(failure(PART_WITHOUT_SHELF));
+    const deleted = await app.client.send('DELETE', '/v1/test-shelves/parts/1');
+    expect(deleted.json).toEqual(failure(PART_HAS_PIECES));
+  }
+});
 
 test('a violation of a constraint without an error is a 500 whose text says nothing about the inside', async () => {
   await app.sql('ALTER TABLE test_shelf ADD CONSTRAINT ck_other CHECK (size < 9)');

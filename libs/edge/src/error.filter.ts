@@ -67,8 +67,13 @@ export class ErrorFilter implements ExceptionFilter, OnModuleInit {
       this.adapterHost.httpAdapter.reply(response, body, statusCode);
       return;
     }
-    const { context } = request;
     const declared = this.declared?.errorOf(exception);
+    if (declared === undefined) this.send(exception, undefined, request, response);
+    else void declared.then((error) => this.send(exception, error, request, response));
+  }
+
+  private send(exception: unknown, declared: ApiError | undefined, request: Request, response: Response): void {
+    const { context } = request;
     const error = declared ?? toApiError(exception, request);
     const { status } = error.definition;
     if (status === 500 && error.unavailableCause === undefined) {

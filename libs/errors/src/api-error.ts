@@ -134,6 +134,6 @@ export function waitedTooLong(): ApiError {
 
 /** The errors that features have declared for what code beneath them throws. */
 export abstract class DeclaredErrors {
-  /** Undefined for what nothing is declared for. */
-  abstract errorOf(thrown: unknown): ApiError | undefined;
+  /** Undefined, at once or later, for what nothing is declared for. Never rejects. */
+  abstract errorOf(thrown: unknown): Promise<ApiError | undefined> | undefined;
 }
