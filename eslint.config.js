@@ -270,7 +270,7 @@ export default tseslint.config(
   },
   {
     files: ['{src,libs}/**/*.ts'],
-    ignores: ['libs/settings/src/{config,environment-file,gone-settings}.ts', 'src/*/*.settings.ts', 'libs/*/test/**'],
+    ignores: ['libs/settings/src/{config,environment-file}.ts', 'src/*/*.settings.ts', 'libs/*/test/**'],
     rules: {
       'no-restricted-properties': [
         'error',

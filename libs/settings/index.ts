@@ -9,7 +9,6 @@ export {
 } from './src/application.js';
 export { commandHere, Config, isProduction, type Product, readSettings } from './src/config.js';
 export { loadEnvironmentFile } from './src/environment-file.js';
-export { goneSettings } from './src/gone-settings.js';
 export { nearestName } from './src/nearest-name.js';
 export {
   choice,

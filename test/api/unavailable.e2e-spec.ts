@@ -225,14 +225,8 @@ describe('a pool of one connection', () => {
     expect(await database.write({ name: '', text: 'SELECT 1' }, [])).toEqual([[1]]);
   });
 
-  test('a QueryFailedError stays one for a statement that takes too long, and for a change in a READ ONLY transaction', async () => {
-    const failed = (code: string): object => ({ name: 'QueryFailedError', code });
+  test('a QueryFailedError stays one for a statement that takes too long', async () => {
     const slow = one.nest.get(DataSource).query('SELECT pg_sleep(3)');
-    await expect(slow).rejects.toMatchObject(failed('57014'));
-    const readOnly = database.transaction(async ({ manager }) => {
-      await manager.query('SET TRANSACTION READ ONLY');
-      await manager.query(`INSERT INTO client (name) VALUES ('Tom')`);
-    });
-    await expect(readOnly).rejects.toMatchObject(failed('25006'));
+    await expect(slow).rejects.toMatchObject({ name: 'QueryFailedError', code: '57014' });
   });
 });

@@ -169,7 +169,6 @@ test('transaction mode and wrong settings: start and new connections are refused
     client_idle_timeout: 1,
   });
   const settings = { DATABASE_URL: url, DATABASE_DIRECT_URL: directUrl };
-  const mend = `ALTER ROLE petstore_service IN DATABASE petstore SET`;
   const service = services.start(settings);
   const get = async (): Promise<Outcome> => {
     const origin = await service.origin();
@@ -189,14 +188,14 @@ test('transaction mode and wrong settings: start and new connections are refused
     };
     const answer = await untilIs(503);
     expect([answer.status, answer.headers['retry-after']]).toEqual([503, '1']);
-    await untilLogged(service, /"Returned 503: array_nulls is 'off'.+ALTER ROLE petstore_service/);
-    await administer(superUrl(), `${mend} array_nulls TO 'on'`);
+    await untilLogged(service, /"Returned 503: array_nulls is 'off'.+ALTER ROLE/);
+    await administer(superUrl(), `ALTER ROLE petstore_service IN DATABASE petstore SET array_nulls TO 'on'`);
     expect((await untilIs(200)).status).toBe(200);
     await administer(superUrl(), `ALTER DATABASE petstore SET datestyle TO 'German'`);
     const another = await pooler({ pool_mode: 'transaction' });
     expect(await services.refusal({ ...settings, DATABASE_URL: another })).toBe(
       `petstore: DATABASE_URL: datestyle is 'German, DMY', and the sessions of a pooler cannot be set one by one. ` +
-        `Run: ${mend} datestyle TO 'ISO, DMY'; then let the pooler reconnect.`,
+        `Set it by ALTER ROLE … IN DATABASE petstore SET datestyle TO 'ISO', and let the pooler reconnect.`,
     );
   } finally {
     await administer(superUrl(), 'ALTER DATABASE petstore RESET ALL');

@@ -83,17 +83,17 @@ if (engine === 'postgresql') {
     [
       'with a wrong password',
       (url: URL) => (url.password = 'secret-word'),
-      / refuses user '.+' \(password authentication failed for user ".+"\)\. Correct user and password/,
+      / cannot be used: password authentication failed for user ".+"\. Correct user and password/,
     ],
     [
       'of a database that does not exist',
       (url: URL) => (url.pathname = '/none'),
-      / has no database 'none'\. Create it \(createdb none\)/,
+      / cannot be used: database "none" does not exist\. Create the database/,
     ],
     [
       'of a server without TLS',
       (url: URL) => (url.search = '?sslmode=verify-full'),
-      / cannot be used: The server does not support SSL connections\. Correct host, port, sslmode /,
+      / cannot be used: The server does not support SSL connections\. Correct host, port, .+, sslmode /,
     ],
     [
       'with a certificate that is no file',
@@ -113,7 +113,7 @@ if (engine === 'postgresql') {
     const url = new URL(database.settings.DATABASE_URL ?? '');
     url.port = '1';
     expect(await services.refusal({ DATABASE_URL: url.href }, [CLI, 'keys', 'list'])).toMatch(
-      /^petstore: DATABASE_URL: no server responds at 127\.0\.0\.1:1\. Start PostgreSQL/,
+      /^petstore: DATABASE_URL: PostgreSQL at 127\.0\.0\.1:1 cannot be used: .+\. Start PostgreSQL/,
     );
   });
 
@@ -127,10 +127,10 @@ if (engine === 'postgresql') {
     }).listen(0, '127.0.0.1');
     await once(proxy, 'listening');
     Object.assign(url, { hostname: '127.0.0.1', port: String((proxy.address() as AddressInfo).port) });
-    const fault = `petstore: DATABASE_URL: ${url.host} closed the connection during log-in: is the database behind it up?`;
+    const fault = `petstore: DATABASE_URL: PostgreSQL at ${url.host} cannot be used: `;
     for (const sslmode of ['', '?sslmode=verify-full']) {
       const settings = { DATABASE_URL: url.href + sslmode };
-      expect(await services.refusal(settings, [CLI, 'keys', 'list'])).toBe(fault);
+      expect(await services.refusal(settings, [CLI, 'keys', 'list'])).toContain(fault);
     }
     const service = services.start({ DATABASE_URL: url.href });
     const free = await freePort();
@@ -140,7 +140,8 @@ if (engine === 'postgresql') {
     const other = createServer().listen(free);
     isAway = false;
     await service.origin();
-    expect(service.stderr).toContain(`${fault} The start waits for at most 120 s.\n`);
+    expect(service.stderr).toContain(fault);
+    expect(service.stderr).toContain(' The start waits for at most 120 s.\n');
     expect([await late.ended, late.stderr.split('\n').slice(1)]).toEqual([
       1,
       [`petstore: Port ${free} is in use. Stop the process that uses it, or set PORT to a free one.`, ''],
@@ -188,14 +189,13 @@ if (engine === 'postgresql') {
       for (const [object, line] of [
         ['schema public', await services.refusal(toEmpty, [CLI, 'migrate'])],
         ['schema public', await services.refusal({ ...toEmpty, MIGRATE_ON_START: 'true' })],
-        ['table ', await services.refusal(settings, [CLI, 'keys', 'list'])],
       ] as const) {
         expect(line).toContain(`petstore: PostgreSQL refuses: permission denied for ${object}`);
         expect(line).toMatch(
           / Grant the user of DATABASE_URL what "Roles and rights" of docs\/operating\.md lists; migrate and move need the owner\.$/,
         );
       }
-      for (const program of [undefined, [CLI, 'seed', '--count', '1']]) {
+      for (const program of [undefined, [CLI, 'keys', 'list'], [CLI, 'seed', '--count', '1']]) {
         expect(await services.refusal(settings, program)).toMatch(
           /^petstore: The role of the service lacks rights\. As the owner, run: GRANT SELECT, INSERT, UPDATE ON api_key TO /,
         );

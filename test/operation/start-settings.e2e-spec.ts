@@ -42,17 +42,6 @@ describe('.env', () => {
     );
   });
 
-  testOnce('in UTF-16: neither the start nor a command goes on with defaults', async () => {
-    await writeFile(join(home, '.env'), Buffer.from('\uFEFFDATABASE_URL=postgresql://secret\r\n', 'utf16le'));
-    for (const program of [undefined, [CLI, 'keys', 'list']]) {
-      const line = await services.refusal({}, program);
-      expect(line).toBe(
-        'petstore: .env cannot be read: it is UTF-16, as > of Windows PowerShell writes it, or damaged: it has bytes that are 0. ' +
-          'Save it as UTF-8.',
-      );
-    }
-  });
-
   testOnce('with names that nobody knows: one warning, also by commands', async () => {
     await writeFile(join(home, '.env'), 'DATABASE_ULR=postgresql://secret\nORDERS_URL=secret\n');
     const warning =
@@ -69,33 +58,6 @@ describe('.env', () => {
     expect([await command.ended, JSON.parse(command.stdout), command.stderr]).toEqual([0, [], warning]);
     expect(service.stdout + command.stdout).not.toContain('secret');
   });
-
-  testOnce(
-    'with settings that are gone: one warning each in the log, where they did something, and no other',
-    async () => {
-      await writeFile(join(home, '.env'), 'DATABASE_REPLICA_URLS=postgresql://secret\nWEB_CONCURRENCY=1\n');
-      const warningsOf = async (environment: Record<string, string>): Promise<string[]> => {
-        const service = services.start({ ...database.settings, ...environment });
-        await service.origin();
-        expect(service.stderr).toMatch(/^The Pet Store Service listens on /);
-        expect(await service.stop('SIGTERM')).toBe(0);
-        expect(service.stdout).not.toContain('secret');
-        const lines = service.stdout.split('\n').filter((line) => line !== '');
-        const log = lines.map((line) => JSON.parse(line) as { level: number; context?: string; msg: string });
-        return log.filter(({ level, context }) => level === 40 && context === 'Settings').map(({ msg }) => msg);
-      };
-      const replicas =
-        'DATABASE_REPLICA_URLS has no effect any more. DATABASE_URL serves all reads: delete the setting.';
-      const processes =
-        'WEB_CONCURRENCY has no effect any more. ' +
-        'Start an instance for each core behind a proxy, and delete the setting.';
-      expect(await warningsOf({})).toEqual([replicas]);
-      expect(await warningsOf({ WEB_CONCURRENCY: '2' })).toEqual([processes, replicas]);
-      expect(await warningsOf({ DATABASE_REPLICA_URLS: '', FAST_PATHS: 'off' })).toEqual([
-        'FAST_PATHS has no effect any more. The service has one way for each thing: delete the setting.',
-      ]);
-    },
-  );
 });
 
 describe('DATABASE_URL', () => {
@@ -131,13 +93,10 @@ describe('DATABASE_URL', () => {
   });
 
   testOnce.each([
-    [
-      'in a parameter, after an empty host',
-      (at: string) => `postgresql://postgres:petstore@/postgres?host=${at}&port=PORT`,
-    ],
+    ['in a parameter, after an empty host', (at: string) => `postgresql://postgres:petstore@:PORT/postgres?host=${at}`],
     [
       'in a parameter, without a user in front',
-      (at: string) => `postgres:///?dbname=postgres&user=postgres&password=petstore&port=PORT&host=${at}`,
+      (at: string) => `postgres://:PORT/postgres?user=postgres&password=petstore&host=${at}`,
     ],
     ['in place of the host', (at: string) => `postgresql://postgres:petstore@${encodeURIComponent(at)}:PORT/postgres`],
   ])('names the directory of a socket: %s', async (_, uriOf) => {
@@ -156,15 +115,11 @@ describe('DATABASE_URL', () => {
     services.refusal({ DATABASE_URL: uri.replace('PORT', port), ...more });
 
   testOnce('names no socket that is there', async () => {
-    const uri = `postgresql://postgres:petstore@/postgres?host=/nowhere&port=${port}`;
+    const uri = `postgresql://postgres:petstore@:${port}/postgres?host=/nowhere`;
     // A start would wait for the database; a command does not.
     const line = await services.refusal({ DATABASE_URL: uri }, [CLI, 'migrate']);
-    expect(line).toMatch(/^petstore: DATABASE_URL: no server responds at socket \/nowhere\. Start PostgreSQL/);
-  });
-
-  testOnce('names no user, and the system has none', async () => {
-    expect(await refusalOf('postgresql://127.0.0.1:PORT/postgres', { USER: '' })).toMatch(
-      /^petstore: DATABASE_URL: it names no user\. Add one to the URI/,
+    expect(line).toMatch(
+      /^petstore: DATABASE_URL: PostgreSQL at socket \/nowhere cannot be used: .+ENOENT.+\. Start PostgreSQL/,
     );
   });
 
@@ -177,12 +132,9 @@ describe('DATABASE_URL', () => {
   testOnce.each(['postgres', 'by_md5', 'by_cleartext'])(
     'has no password of the user %s, who needs one',
     async (user) => {
-      const missing =
-        `petstore: DATABASE_URL: PostgreSQL at 127.0.0.1:${port} wants a password of user '${user}', and none is set. ` +
-        'Add it to the URI (postgresql://user:password@host:5432/database), or set PGPASSWORD.';
-      expect(await refusalOf(`postgresql://${user}@127.0.0.1:PORT/postgres`)).toBe(missing);
+      expect(await refusalOf(`postgresql://${user}@127.0.0.1:PORT/postgres`)).toMatch(/ cannot be used: .*password/);
       expect(await refusalOf(`postgresql://${user}@127.0.0.1:PORT/postgres`, { PGPASSWORD: 'wrong' })).toMatch(
-        / refuses user '.+' \(password authentication failed for user ".+"\)\. Correct user and password/,
+        / cannot be used: password authentication failed for user ".+"\. Correct user and password/,
       );
     },
   );
@@ -196,7 +148,7 @@ describe('DATABASE_URL', () => {
 
   testOnce('has a user whom pg_hba.conf refuses: the line has PostgreSQL’s reason', async () => {
     expect(await refusalOf('postgresql://by_cert:x@127.0.0.1:PORT/postgres')).toMatch(
-      / refuses user 'by_cert' \(pg_hba\.conf rejects connection for host "127\.0\.0\.1", .+, no encryption\)\. Correct/,
+      / cannot be used: pg_hba\.conf rejects connection for host "127\.0\.0\.1", .+, no encryption\. Correct/,
     );
   });
 });

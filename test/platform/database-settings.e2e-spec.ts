@@ -188,14 +188,14 @@ test('infinity is no end of a key, -infinity has passed, a revocation refuses wh
   };
   for (const [column, time, code, valid, shown] of [
     ['expires_at', 'infinity', undefined, '-', 'expiresAt           -'],
-    ['expires_at', '-infinity', 'expired_api_key', 'expired', 'expiresAt           -infinity'],
-    ['expires_at', '294000-01-01', undefined, 'infinity', 'expiresAt           infinity'],
+    ['expires_at', '-infinity', 'expired_api_key', 'expired', 'expiresAt           -271821-04-20 00:00'],
+    ['expires_at', '294000-01-01', undefined, '+275760-09-13', 'expiresAt           +275760-09-13 00:00'],
     ['expires_at', '12345-01-01 00:00+00', undefined, '+012345-01-01', 'expiresAt           +012345-01-01 00:00'],
     ['expires_at', '0044-03-15 00:00+00 BC', 'expired_api_key', 'expired', 'expiresAt           -000043-03-15 00:00'],
-    ['revoked_at', 'infinity', 'revoked_api_key', 'revoked', 'revokedAt           infinity'],
-    ['revoked_at', '-infinity', 'revoked_api_key', 'revoked', 'revokedAt           -infinity'],
-    ['created_at', 'infinity', undefined, expect.any(String) as string, 'createdAt           infinity'],
-    ['created_at', '-infinity', undefined, expect.any(String) as string, 'createdAt           -infinity'],
+    ['revoked_at', 'infinity', 'revoked_api_key', 'revoked', 'revokedAt           +275760-09-13 00:00'],
+    ['revoked_at', '-infinity', 'revoked_api_key', 'revoked', 'revokedAt           -271821-04-20 00:00'],
+    ['created_at', 'infinity', undefined, expect.any(String) as string, 'createdAt           +275760-09-13 00:00'],
+    ['created_at', '-infinity', undefined, expect.any(String) as string, 'createdAt           -271821-04-20 00:00'],
   ] as const) {
     const { id, apiKey } = await made(column, time);
     const { status, json } = await app.client.get('/v1/pets', { apiKey });

@@ -1,4 +1,4 @@
-import { chmod, mkdir, readdir, rename, rm, stat, symlink, writeFile } from 'node:fs/promises';
+import { chmod, mkdir, readdir, rm, stat, symlink, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { Controller, Module, Post } from '@nestjs/common';
 import pg from 'pg';
@@ -75,17 +75,13 @@ test('a database of another user is refused: its owner could not open the files 
   expect(await readdir(dataDir)).toEqual(before);
 });
 
-test('a broken database is refused, and a file named that cannot be read', async () => {
+test('a broken database is refused', async () => {
   const file = join(dataDir, 'postgres', 'global', 'pg_control');
   await writeFile(file, 'not a control file');
   const message = expect.stringMatching(
     /^The embedded database in DATA_DIR '.+' does not open \(.+\)\. If it is on no local disk, .+ restore a backup\.$/,
   ) as string;
   await expect(open()).rejects.toMatchObject({ name: StartupError.name, message });
-  // Tests may run as root, who may read every file but none behind this link.
-  await rm(file);
-  await symlink('nowhere', file);
-  await expect(open()).rejects.toThrow(`This user may not read and write '${file}': give it to this user (chown).`);
 });
 
 test('a copy that lacks empty folders opens with all rows, and other users get no rights', async () => {
@@ -138,16 +134,6 @@ test.each<[string, (cluster: string) => Promise<unknown>, RegExp]>([
     'that is none',
     (cluster) => rm(join(cluster, 'PG_VERSION')),
     /^'.+' is not empty, and no database of PostgreSQL: it has no PG_VERSION\. /,
-  ],
-  [
-    'of a server',
-    (cluster) => writeFile(join(cluster, 'postmaster.pid'), `4242\n${cluster}\n`),
-    /is that of a PostgreSQL server \(process 4242\).+ Set DATABASE_URL to that server, or another DATA_DIR\.$/,
-  ],
-  [
-    'that lacks more than empty folders',
-    (cluster) => rename(join(cluster, 'pg_xact'), join(cluster, 'elsewhere')),
-    /^The database '.+' lacks 'pg_xact'\. Copy all of it again, or restore a backup\.$/,
   ],
 ])('a database %s is refused with the remedy, and not changed', async (_, damage, message) => {
   const cluster = join(dataDir, 'postgres');

@@ -433,7 +433,7 @@ describe('the command', () => {
   });
 
   test.each([
-    [{}, 'postgresql://shop@127.0.0.1:1/shop', /^--to: no server responds at 127\.0\.0\.1:1\./],
+    [{}, 'postgresql://shop@127.0.0.1:1/shop', /^--to: PostgreSQL at 127\.0\.0\.1:1 cannot be used: /],
     [{}, 'mysql://shop@127.0.0.1/shop', /--to must be a PostgreSQL URI such as /],
     [
       { DATABASE_URL: 'postgresql://shop@127.0.0.1:1/shop' },

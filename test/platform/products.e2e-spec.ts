@@ -7,7 +7,6 @@ const KENNEL = defineService({
   ...PET_STORE,
   product: { name: 'kennel', command: 'npm run kennel --', apiKeyPrefix: 'kennel_' },
 });
-const PART = {};
 const PRODUCTS = [PET_STORE.product, KENNEL.product];
 const apps: TestApp[] = [];
 
@@ -63,8 +62,6 @@ test.each([
     { product: { ...KENNEL.product, apiKeyPrefix: 'dogkennels_' } },
     'product.apiKeyPrefix must be 1 to 7 letters',
   ],
-  ['a part twice', { parts: [PART, PART] }, String.raw`parts\[1\] must not be parts\[0\] again`],
-  ['no part', { parts: [PART, undefined as never] }, String.raw`parts\[1\] must be a part, .*, not undefined`],
 ])('a definition that could not act as it reads is refused: %s', async (_, wrong, message) => {
   const reading = readConfig({ ...KENNEL, ...wrong }, { DATA_DIR: '/nowhere' });
   await expect(reading).rejects.toThrow(new RegExp(`^The definition of the service is wrong: ${message}`));

@@ -119,30 +119,20 @@ test.each([
   ['postgres://db.example/petstore', ''],
   ['postgresql://user@[::1]:5433/petstore?sslmode=disable', ''],
   ['postgresql://user@%2Frun%2Fpostgresql/petstore', ''],
-  // The forms of libpq in which parameters name host, port or database.
-  [
-    'postgresql://user:password@/petstore?host=/run/postgresql&port=5433',
-    'user:password@%2Frun%2Fpostgresql:5433/petstore',
-  ],
+  // The form of libpq in which a parameter names the host.
   ['postgresql://user@:5433/petstore?host=/run/postgresql', 'user@%2Frun%2Fpostgresql:5433/petstore'],
   ['postgresql:///petstore?host=/run/postgresql', '%2Frun%2Fpostgresql/petstore'],
-  ['postgresql://?host=/run/postgresql&dbname=petstore', '%2Frun%2Fpostgresql/petstore'],
-  ['postgresql://ignored:1/petstore?host=db.example&port=5433', 'db.example:5433/petstore'],
+  ['postgresql://ignored:5433/petstore?host=db.example', 'db.example:5433/petstore'],
   ['postgresql:///petstore?host=::1', '%3A%3A1/petstore'],
   ['postgresql://user:p@/petstore?host=/cloudsql/a:b:c', 'user:p@%2Fcloudsql%2Fa%3Ab%3Ac/petstore'],
   // pg 9 will take these modes for weaker ones.
   ['postgresql://h/db?sslmode=require', 'h/db?sslmode=verify-full'],
   ['postgresql://h/db?sslmode=require&uselibpqcompat=true', 'h/db?sslmode=require&uselibpqcompat=true'],
-  // Spellings of pg, one of which it fails on.
-  ['postgresql://h/db?ssl=true', 'h/db?sslmode=verify-full'],
   ['postgresql://h/db?sslrootcert=system', 'h/db?sslmode=verify-full'],
   [
     'postgresql://h/db?sslmode=require&sslrootcert=system&uselibpqcompat=true',
     'h/db?sslmode=verify-full&uselibpqcompat=true',
   ],
-  ['postgresql://h/db?ssl=false', 'h/db?sslmode=disable'],
-  // pg decodes no reserved characters of a path.
-  ['postgresql://h/a%40b%2Fc%3Ad%25', 'h/a@b/c:d%25'],
   [
     'postgresql://h/db?connect_timeout=3&target_session_attrs=any&options=-c%20jit%3Doff',
     'h/db?connect_timeout=3&target_session_attrs=any&options=-c+jit%3Doff',
@@ -158,7 +148,6 @@ test.each([
 test.each([
   ['secret1:5432,h2:5433/db', 'it names several hosts; name one'],
   ['/db?host=secret1,h2', 'it names several hosts; name one'],
-  ['h/db?port=5432,5433', 'it names several hosts; name one'],
   ['', 'it names no host'],
   ['user:secret@/petstore', 'it names no host'],
   ['user@:5432/petstore', 'it names no host'],
@@ -168,12 +157,10 @@ test.each([
   ['user:1#secret@h/db', 'must have them percent-encoded'],
   ['h/db?sslmode=requre', 'its sslmode must be one of disable, no-verify, '],
   ['h/db?sslmode=allow', 'its sslmode must be one of disable, no-verify, '],
-  ['h/db?ssl=secret', 'its sslmode must be one of disable, no-verify, '],
-  ['h/db?sslmod=require', 'it has a parameter that is not read (did you mean sslmode?)'],
-  ['h/db?sslMode=require', 'it has a parameter that is not read (did you mean sslmode?)'],
-  ['h/db?password=a&secret', 'it has a parameter that is not read; read are user, password, '],
-  ['h/db?require_auth=scram-sha-256', 'it has a parameter that is not read; read are user, password, '],
-  ['h/secret%23', 'pg cannot read a database with ? or # in its name'],
+  ['h/db?ssl=secret', 'it has a parameter that is not read; read are host, user, password, '],
+  ['h/db?sslMode=require', 'it has a parameter that is not read; read are host, user, password, '],
+  ['h/db?password=a&secret', 'it has a parameter that is not read; read are host, user, password, '],
+  ['h/secret%23', 'pg reads no database with / ? # '],
   ['user:secret%ff@h/db', 'its percent-encoding is not that of UTF-8'],
   ['h/db?password=secret%ff', 'its percent-encoding is not that of UTF-8'],
 ])('DATABASE_URL must not be postgresql://%s, and the message says why', (rest, expected) => {

@@ -64,7 +64,7 @@ async function move(
     return await moveDatabase(source, target, await migrationsOf(application), tell, showMoved);
   } catch (error) {
     if (!(error instanceof StartupError)) throw error;
-    throw new StartupError(error.message.replaceAll('DATABASE_URL', '--to'), { cause: error });
+    throw new StartupError(error.message.replaceAll(/DATABASE_(DIRECT_)?URL/g, '--to'), { cause: error });
   } finally {
     showProgress('');
   }

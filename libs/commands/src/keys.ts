@@ -1,17 +1,10 @@
 import type { Command } from 'commander';
 import type { ApiKeysService, IssuedApiKey, StoredApiKey } from '#access';
-import { printable, StartupError } from '#runtime';
-import { nearestName } from '#settings';
+import { printable } from '#runtime';
 import type { CommandContext, OpenedDatabase } from '#definition';
 import { dayCell, durationArgument, NEW_DATABASE, resultText, table, timeCell } from './terminal.js';
 
-/** The argument that means a line of standard input: a key in it gets into no shell history and no list of processes. */
-const STANDARD_INPUT = '-';
-
-const KEY_ARGUMENT = 'id of the key, at least 6 of its first characters, or all of it; - reads it from standard input';
-
-/** What a terminal shows while a command waits for the line. */
-export const KEY_HINT = 'API key, or how it is named: ';
+const KEY_ARGUMENT = 'id of the key, or at least 6 of its first characters';
 
 type KeyMember = string | readonly string[] | bigint | Date | null;
 
@@ -40,13 +33,11 @@ export function addKeyCommands(program: Command, context: CommandContext): void 
     .requiredOption('--client <name>', 'name of the application that uses the key; a new name creates a client')
     .option('--scopes <list>', `separated by commas (default: ${context.application.defaultScopes.join(',')})`)
     .option('--expires <duration>', 'lifetime, such as 30m, 24h or 90d (default: no end)', durationArgument)
-    .option('--force', 'create it although no operation needs one of its scopes')
     .option(...NEW_DATABASE)
     .option('--quiet', 'print only the secret')
     .option('--json', 'print JSON')
-    .action(async (options: { client: string; scopes?: string; expires?: number; force?: boolean } & Output) => {
+    .action(async (options: { client: string; scopes?: string; expires?: number } & Output) => {
       const scopes = options.scopes?.split(',').map((scope) => scope.trim());
-      if (scopes !== undefined && !options.force) await checkScopes(context, scopes);
       const { client, expires } = options;
       const expiresAt = expires === undefined ? undefined : new Date(Date.now() + expires);
       await withKeys(context, async (apiKeys) =>
@@ -61,7 +52,7 @@ export function addKeyCommands(program: Command, context: CommandContext): void 
     .action(async ({ client, json }: { client?: string; json?: boolean }) => {
       await withKeys(context, async (apiKeys) => {
         const list = await apiKeys.list({ client });
-        const text = list.length > 0 ? keyTable(list) : await noKey(context, apiKeys, client);
+        const text = list.length > 0 ? keyTable(list) : 'There is no such API key.';
         context.print(resultText(json, list.map(describe), text));
       });
     });
@@ -70,8 +61,7 @@ export function addKeyCommands(program: Command, context: CommandContext): void 
     .description('show all members of an API key')
     .argument('<key>', KEY_ARGUMENT)
     .option('--json', 'print JSON')
-    .action(async (argument: string, { json }: { json?: boolean }) => {
-      const reference = await referenceOf(context, argument);
+    .action(async (reference: string, { json }: { json?: boolean }) => {
       const key = await withKeys(context, (apiKeys) => apiKeys.find(reference));
       context.print(resultText(json, describe(key), details(key)));
     });
@@ -82,8 +72,7 @@ export function addKeyCommands(program: Command, context: CommandContext): void 
     .option('--overlap <duration>', 'how long both keys are valid (default: 24h)', durationArgument)
     .option('--quiet', 'print only the new secret')
     .option('--json', 'print JSON')
-    .action(async (argument: string, options: { overlap?: number } & Output) => {
-      const reference = await referenceOf(context, argument);
+    .action(async (reference: string, options: { overlap?: number } & Output) => {
       await withKeys(context, async (apiKeys) =>
         printNewKey(context, options, await apiKeys.rotate(reference, options.overlap)),
       );
@@ -94,42 +83,10 @@ export function addKeyCommands(program: Command, context: CommandContext): void 
     .argument('<key>', KEY_ARGUMENT)
     .option('--reason <text>', 'why; shown by keys show')
     .option('--json', 'print JSON')
-    .action(async (argument: string, options: { reason?: string; json?: boolean }) => {
-      const reference = await referenceOf(context, argument);
+    .action(async (reference: string, options: { reason?: string; json?: boolean }) => {
       const key = await withKeys(context, (apiKeys) => apiKeys.revoke(reference, options.reason));
       context.print(resultText(options.json, describe(key), details(key)));
     });
-}
-
-/** Why a list of keys is empty, and what to do. */
-async function noKey(context: CommandContext, apiKeys: ApiKeysService, client: string | undefined): Promise<string> {
-  const { command } = context.application.product;
-  const clients = client === undefined ? [] : (await apiKeys.list()).map((key) => key.client.name);
-  if (client === undefined || clients.length === 0)
-    return `There is no API key. Make one with '${command} keys create --client my-app'.`;
-  const nearest = nearestName(client, clients);
-  const meant = nearest === undefined ? '' : ` Did you mean '${printable(nearest)}'?`;
-  return `No API key is of a client '${printable(client)}'.${meant} See '${command} keys list'.`;
-}
-
-/** @throws StartupError for a scope that no operation needs */
-async function checkScopes(context: CommandContext, scopes: readonly string[]): Promise<void> {
-  const { isScope } = await import('#operations');
-  // `create` explains what is no scope at all.
-  if (!scopes.every(isScope)) return;
-  const known = await context.scopes();
-  const unknown = scopes.find((scope) => !known.includes(scope));
-  if (unknown === undefined) return;
-  const nearest = nearestName(unknown, known);
-  const advice = nearest === undefined ? `Known are ${known.join(', ')}.` : `Did you mean '${nearest}'?`;
-  throw new StartupError(
-    `No operation needs the scope '${unknown}'. ${advice} No key was created. Add --force if a module checks it itself.`,
-  );
-}
-
-/** What names the key: the argument, or a line of standard input. */
-async function referenceOf(context: CommandContext, argument: string): Promise<string> {
-  return argument === STANDARD_INPUT ? context.readLine(KEY_HINT) : argument;
 }
 
 /** Prints a new key with its secret; no other function prints a secret. */

@@ -69,20 +69,11 @@ interface Found {
   readonly missing: string | null;
 }
 
-interface Relation {
-  readonly kind: 'r' | 'p' | 'S' | 'm';
-  readonly name: string;
-  readonly columns: string;
-  /** SQL for the stored bytes of a row's values. */
-  readonly size: string;
-}
+/** `kind`: r, p, S or m; `size`: SQL for the stored bytes of a row's values. */
+type Relation = Readonly<Record<'kind' | 'name' | 'columns' | 'size', string>>;
 
 /** Neighbouring rows of a table: the places of the first and the last one. */
-interface Slice {
-  readonly first: string;
-  readonly last: string;
-  readonly rows: string;
-}
+type Slice = Readonly<Record<'first' | 'last' | 'rows', string>>;
 
 interface Table extends Relation {
   readonly slices: readonly Slice[];
@@ -139,7 +130,7 @@ export async function moveDatabase(
       });
     } catch (error) {
       // A signal after the commit ends only ANALYZE.
-      if (!isCommitted) throw failure(error, anew);
+      if (!isCommitted) throw error instanceof TypeError ? error : failure(error, anew);
     }
     return rowsOf(contents);
   } finally {

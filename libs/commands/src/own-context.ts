@@ -10,14 +10,12 @@ import {
   readConfig,
   type ServiceDefinition,
 } from '#definition';
-import { messageText, readLine, write } from './terminal.js';
+import { messageText, write } from './terminal.js';
 
 /** What commands need of the application. Each function loads the framework when it is called. */
 export interface ApplicationFunctions {
   /** See `CommandContext.document`. */
   document(config: CoreConfig): Promise<OpenApiDocument>;
-  /** See `CommandContext.scopes`. */
-  scopes(config: CoreConfig): Promise<string[]>;
   /** The text of an error that ends a command of a product. */
   failureText(error: unknown, product: string): Promise<string>;
 }
@@ -26,7 +24,6 @@ export interface ApplicationFunctions {
 export class OwnContext implements CommandContext {
   exitCode = 0;
   private lastPrint: Promise<undefined> = Promise.resolve(undefined);
-  private line: Promise<string> | undefined;
 
   constructor(
     readonly application: ServiceDefinition,
@@ -47,10 +44,6 @@ export class OwnContext implements CommandContext {
 
   tell(text: string): void {
     process.stderr.write(messageText(text, this.application.product));
-  }
-
-  readLine(hint: string): Promise<string> {
-    return (this.line ??= readLine(hint));
   }
 
   config(): Promise<CoreConfig> {
@@ -92,9 +85,5 @@ export class OwnContext implements CommandContext {
 
   async document(): Promise<OpenApiDocument> {
     return this.functions.document(await this.config());
-  }
-
-  async scopes(): Promise<string[]> {
-    return this.functions.scopes(await this.config());
   }
 }

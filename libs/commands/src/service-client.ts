@@ -6,19 +6,12 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { StartupError } from '#runtime';
 import { loadEnvironmentFile as loadFile, optional, readSettings } from '#settings';
 import { type CommandContext, loadEnvironmentFile } from '#definition';
-import { KEY_HINT } from './keys.js';
 
 /** What the service reports at the end of a command. */
 export interface ServiceEnd {
   readonly exitCode: number;
   /** Text for standard error. */
   readonly messages: string;
-}
-
-/** A command line, and the line of standard input if the command reads one. */
-export interface ServiceCommand {
-  readonly words: readonly string[];
-  readonly line?: string | undefined;
 }
 
 /** The trailer field with the `ServiceEnd`, as percent-encoded JSON. */
@@ -48,7 +41,7 @@ export async function runInsteadInService(
   const { application } = context;
   const added = [application, ...application.parts].flatMap(({ commands = [] }) => commands);
   if (['keys', ...added.flatMap(({ inService = [] }) => inService)].includes(words[0] as string))
-    await askService(context, words, command);
+    await askService(context, words);
   await loadEnvironmentFile(application);
   if (command.name() === WITHOUT_DATABASE) return;
   const { databaseUrl, dataDir } = await context.config();
@@ -69,14 +62,13 @@ export async function runInsteadInService(
 }
 
 /** Throws CommanderError with the exit code when a service has run the command. */
-async function askService(context: CommandContext, words: readonly string[], command: Command): Promise<void> {
+async function askService(context: CommandContext, words: readonly string[]): Promise<void> {
   loadFile();
   const { EMBEDDED_SETTINGS } = await import('#embedded-postgres');
   const { databaseUrl, dataDir } = readSettings({ ...EMBEDDED_SETTINGS, databaseUrl: IS_SET });
   if (databaseUrl !== undefined) return;
-  const line = words[0] === 'keys' && command.args.includes('-') ? await context.readLine(KEY_HINT) : undefined;
   const output: Buffer[] = [];
-  const end = await runInService(dataDir, { words, line }, output);
+  const end = await runInService(dataDir, words, output);
   if (end === undefined) return;
   context.print(Buffer.concat(output).toString());
   context.tell(end.messages);
@@ -93,16 +85,16 @@ async function askService(context: CommandContext, words: readonly string[], com
  */
 async function runInService(
   dataDir: string,
-  command: ServiceCommand,
+  words: readonly string[],
   output: Buffer[],
 ): Promise<ServiceEnd | undefined> {
-  const { connectToOwner, isClosed, LOCK_RETRY_MS, LOCK_WAIT_MS } = await import('#embedded-postgres');
-  const path = `/${encodeURIComponent(JSON.stringify(command))}`;
+  const { connectToOwner, LOCK_RETRY_MS, LOCK_WAIT_MS } = await import('#embedded-postgres');
+  const path = `/${encodeURIComponent(JSON.stringify({ words }))}`;
   for (const latest = performance.now() + LOCK_WAIT_MS; performance.now() <= latest; await sleep(LOCK_RETRY_MS)) {
     const socket = await connectToOwner(dataDir);
     if (socket === undefined) return undefined;
-    // A process that serves no commands hangs up.
-    if (isClosed(socket)) continue;
+    // A process that serves no commands hangs up, maybe already, so that no event will say so.
+    if (socket.destroyed || socket.readableEnded) continue;
     const sent = request({ createConnection: () => socket, path, maxHeaderSize: MAX_HEADER_BYTES });
     // An error after the beginning of the response is thrown where the response is read.
     sent.on('error', () => undefined).end();

@@ -5,9 +5,6 @@ import type { Product } from '#settings';
 /** The option of commands that may make the database of the embedded engine when asked to. */
 export const NEW_DATABASE = ['--new-database', 'if DATA_DIR has no database, make one'] as const;
 
-/** Longest line that a command reads, in bytes. */
-const MAX_LINE_BYTES = 4_096;
-
 /**
  * Writes to standard output, and waits until the system has taken it.
  *
@@ -29,29 +26,6 @@ export function sentence(message: string): string {
 /** A message: nothing in it controls a terminal, and API keys of this service are cut to their displayed characters. */
 export function messageText(text: string, { apiKeyPrefix }: Product): string {
   return printableLines(text).replace(new RegExp(`(${apiKeyPrefix}\\w{7})\\w{42}`, 'g'), '$1…');
-}
-
-/**
- * Reads the only line of standard input; on a terminal, which gets a hint, the first line.
- *
- * @throws StartupError when it is empty or too long, or when another one follows
- */
-export async function readLine(hint: string): Promise<string> {
-  const { stdin } = process;
-  if (stdin.isTTY) process.stderr.write(hint);
-  let bytes = Buffer.alloc(0);
-  for await (const piece of stdin as AsyncIterable<Buffer>) {
-    bytes = Buffer.concat([bytes, piece]);
-    if (bytes.length > MAX_LINE_BYTES) throw new StartupError(`Standard input has more than ${MAX_LINE_BYTES} bytes.`);
-    if (stdin.isTTY) break;
-  }
-  const [line = '', ...others] = bytes
-    .toString()
-    .trim()
-    .split(/\s*\n\s*/);
-  if (line === '') throw new StartupError('Standard input is empty.');
-  if (others.length > 0) throw new StartupError(`Standard input has ${others.length + 1} lines. Give one.`);
-  return line;
 }
 
 /**
@@ -86,9 +60,6 @@ export function table(headings: string[], rows: string[][]): string {
   return padded.map((line) => line.trimEnd()).join('\n');
 }
 
-/** The last time that a Date can hold, in ms, which stands for PostgreSQL's `infinity`; the first one is its negative. */
-const LAST_TIME = 8.64e15;
-
 /**
  * A time as a table cell: UTC, to the minute; `-` for null.
  *
@@ -96,9 +67,7 @@ const LAST_TIME = 8.64e15;
  */
 export function timeCell(time: Date | null): string {
   if (time === null) return '-';
-  const ms = time.getTime();
-  if (Math.abs(ms) === LAST_TIME) return ms > 0 ? 'infinity' : '-infinity';
-  return Number.isNaN(ms) ? 'unreadable' : time.toISOString().replace(/T(\d\d:\d\d).*/, ' $1');
+  return Number.isNaN(time.getTime()) ? 'unreadable' : time.toISOString().replace(/T(\d\d:\d\d).*/, ' $1');
 }
 
 /** The day of a time as a table cell. */

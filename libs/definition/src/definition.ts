@@ -35,8 +35,6 @@ export interface CommandContext {
   print(text: string): void;
   /** Prints a message for the operator, apart from the result. */
   tell(text: string): void;
-  /** The line of standard input; `hint` is for a terminal. Throws StartupError unless there is exactly one. */
-  readLine(hint: string): Promise<string>;
   /**
    * Set if the service runs the command, between the requests that it serves: a long command awaits it after each step.
    *
@@ -62,8 +60,6 @@ export interface CommandContext {
   withDatabase<Result>(schema: 'current' | 'any', work: (dataSource: DataSource) => Promise<Result>): Promise<Result>;
   /** The document of the application. It needs no database. */
   document(): Promise<OpenApiDocument>;
-  /** The scopes that operations of the application need, and those of a key that is made without any. It needs no database. */
-  scopes(): Promise<string[]>;
 }
 
 /** What a part adds to the application, loaded when the application is made. */
@@ -81,10 +77,8 @@ type Values<S extends Settings> = string extends keyof S ? unknown : SettingsOf<
  * framework: what needs one is loaded by its functions.
  */
 export interface Part<S extends Settings = Settings> {
-  /** The settings of the part, loaded on demand. */
+  /** The settings of the part, loaded on demand. `.env.example` lists them at its end. */
   readonly settings?: () => Promise<S>;
-  /** The variable behind which `.env.example` lists the settings of the part; at the end without it. */
-  readonly settingsAfter?: string;
   readonly commands?: readonly Commands[];
   readonly document?: DocumentedPart;
   /** Makes the module of the part, and a step of each request. */
@@ -125,23 +119,14 @@ export function defineService<const Parts extends readonly Part[]>(
   return { ...definition, product: { ...product, command: commandHere(product) } };
 }
 
-/** @throws StartupError when a definition has names that could not be shown everywhere, no part where one should be, or one twice */
-export function checkDefinition({ product: { name, apiKeyPrefix }, parts }: ServiceDefinition): void {
+/** @throws StartupError when a definition has names that could not be shown everywhere */
+export function checkDefinition({ product: { name, apiKeyPrefix } }: ServiceDefinition): void {
   const wrong = (what: string): StartupError => new StartupError(`The definition of the service is wrong: ${what}`);
   if (!/^[a-z][a-z0-9_]{0,31}$/.test(name)) {
     throw wrong(`product.name must be a letter, then at most 31 letters in lower case, digits and _, not '${name}'.`);
   }
   if (!/^[a-z0-9]{1,7}_$/.test(apiKeyPrefix)) {
     throw wrong(`product.apiKeyPrefix must be 1 to 7 letters in lower case and digits, then _, not '${apiKeyPrefix}'.`);
-  }
-  for (const [index, part] of (parts as readonly unknown[]).entries()) {
-    if (typeof part !== 'object' || part === null) {
-      throw wrong(
-        `parts[${index}] must be a part, such as rateLimit of the package's parts/rate-limit, not ${String(part)}.`,
-      );
-    }
-    const first = parts.indexOf(part);
-    if (first < index) throw wrong(`parts[${index}] must not be parts[${first}] again: list each part once.`);
   }
 }
 

@@ -19,11 +19,7 @@ export async function settingsOf(definition: ServiceDefinition): Promise<Setting
   checkDefinition(definition);
   const { CORE_SETTINGS } = await import('./platform-settings.js');
   const all = Object.entries<Settings[string]>(CORE_SETTINGS);
-  // The last part first: parts that name one place keep their order.
-  for (const { settings, settingsAfter } of definition.parts.toReversed()) {
-    const place = all.findIndex(([, { name }]) => name === settingsAfter);
-    if (settings !== undefined) all.splice(place < 0 ? all.length : place + 1, 0, ...Object.entries(await settings()));
-  }
+  for (const { settings } of definition.parts) all.push(...Object.entries((await settings?.()) ?? {}));
   for (const [name, about] of Object.entries(definition.settings ?? {})) {
     const isTaken = all.some(([member, other]) => member === name || other.name === name);
     if (isTaken || !/^[A-Z][A-Z0-9_]*$/.test(name)) {
@@ -40,7 +36,7 @@ export async function settingsOf(definition: ServiceDefinition): Promise<Setting
  * standard error about names that nobody knows.
  *
  * @example await loadEnvironmentFile(ORDERS); const config = await readConfig(ORDERS);
- * @throws StartupError when the file cannot be read, is UTF-16, or has a line that is no assignment
+ * @throws StartupError when the file cannot be read, or has a line that is no assignment
  */
 export async function loadEnvironmentFile(definition: ServiceDefinition): Promise<void> {
   const names = Object.values(await settingsOf(definition)).flatMap(({ name }) => name || []);

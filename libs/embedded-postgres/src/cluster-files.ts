@@ -1,31 +1,15 @@
-import { access, chmod, constants, lstat, mkdir, readdir, readFile, stat, statfs } from 'node:fs/promises';
+import { chmod, mkdir, readdir, readFile, stat, statfs } from 'node:fs/promises';
 import { join } from 'node:path';
 import { StartupError } from '#runtime';
 
 /** The major version of PostgreSQL that PGlite is; another one cannot read its files. */
 const MAJOR_VERSION = '18';
 
-/** The folders of a database that may be empty. Copies by git or to an object store lack empty folders. */
+/** The folders of a database that may be empty, without `pg_`. Copies by git or to an object store lack empty folders. */
 const MAY_BE_EMPTY = [
-  'pg_commit_ts',
-  'pg_dynshmem',
-  'pg_logical/mappings',
-  'pg_logical/snapshots',
-  'pg_notify',
-  'pg_replslot',
-  'pg_serial',
-  'pg_snapshots',
-  'pg_stat',
-  'pg_stat_tmp',
-  'pg_subtrans',
-  'pg_tblspc',
-  'pg_twophase',
-  'pg_wal/archive_status',
-  'pg_wal/summaries',
+  ...['commit_ts', 'dynshmem', 'logical/mappings', 'logical/snapshots', 'notify', 'replslot', 'serial', 'snapshots'],
+  ...['stat', 'stat_tmp', 'subtrans', 'tblspc', 'twophase', 'wal/archive_status', 'wal/summaries'],
 ];
-
-/** What every database has, and no start can make. */
-const NEEDED = ['base', 'global/pg_control', 'pg_multixact/members', 'pg_multixact/offsets', 'pg_wal', 'pg_xact'];
 
 /** Free space in bytes without which PostgreSQL does not start: it writes a segment of its log, and more. */
 const MIN_FREE_BYTES = 64 * 1024 * 1024;
@@ -61,40 +45,18 @@ export async function prepareCluster(cluster: string): Promise<void> {
       `The database '${cluster}' is of PostgreSQL ${version.trim()}, and this version of the service has ${MAJOR_VERSION}: ` +
         `with the version that wrote it, 'move' it to a PostgreSQL server.`,
     );
-  const lines = await readFile(join(cluster, 'postmaster.pid'), 'utf8').catch(() => '');
-  const pid = Number.parseInt(lines, 10);
-  // The engine writes a negative process id.
-  if (pid > 0)
-    throw new StartupError(
-      `The database '${cluster}' is that of a PostgreSQL server (process ${pid}), whose files the embedded engine cannot read. ` +
-        'Set DATABASE_URL to that server, or another DATA_DIR.',
-    );
-  for (const name of NEEDED) {
-    await lstat(join(cluster, name)).catch((error: NodeJS.ErrnoException) => {
-      if (error.code !== 'ENOENT') throw error;
-      throw new StartupError(`The database '${cluster}' lacks '${name}'. Copy all of it again, or restore a backup.`);
-    });
-  }
   if ((mode & 0o007) !== 0) await chmod(cluster, mode & 0o7770);
-  for (const folder of MAY_BE_EMPTY) await mkdir(join(cluster, folder), { recursive: true, mode: 0o700 });
+  for (const folder of MAY_BE_EMPTY) await mkdir(join(cluster, `pg_${folder}`), { recursive: true, mode: 0o700 });
 }
 
 /** What to do about a database in `dataDir` that does not open, in one line. */
-export async function clusterAdvice(dataDir: string, cluster: string): Promise<string> {
+export async function clusterAdvice(dataDir: string): Promise<string> {
   const space = await statfs(dataDir).catch(() => undefined);
   // Some file systems do not count files, and report 0 of them.
   if (space && (space.bavail * space.bsize < MIN_FREE_BYTES || (space.files > 0 && space.ffree === 0)))
     return 'Its disk is full: free 64 MiB, and start again. Nothing that was stored is lost.';
-  for (const name of await readdir(cluster, { recursive: true }).catch(() => [])) {
-    const file = join(cluster, name);
-    try {
-      await access(file, constants.R_OK | constants.W_OK);
-    } catch {
-      return `This user may not read and write '${file}': give it to this user (chown). Nothing that was stored is lost.`;
-    }
-  }
   return (
-    'If it is on no local disk, move it to one. If it was copied while the service ran, copy it again while it is stopped. ' +
+    'If it is on no local disk, move it to one. If this user may not read and write all its files, run chown. If it was copied while the service ran, copy it again while it is stopped. ' +
     'Otherwise it is damaged: restore a backup.'
   );
 }

@@ -62,11 +62,6 @@ async function answers(socket: Socket, waitMs: number): Promise<boolean> {
   return done !== true;
 }
 
-/** Whether the other process has hung up already, so that no event will say so. */
-export function isClosed(socket: Socket): boolean {
-  return socket.destroyed || socket.readableEnded;
-}
-
 /** The lock, or the process that holds it. */
 async function tryToLock(directory: string): Promise<DirectoryLock | Owner> {
   const name = `${process.pid}-${randomBytes(4).toString('hex')}${SUFFIX}`;

@@ -174,10 +174,8 @@ async function openCluster(dataDir: string, mayInitialise: boolean): Promise<PGl
   } catch (error) {
     if (error instanceof StartupError) throw error;
     const reason = String((error as Error | undefined)?.message ?? error).split('\n')[0];
-    const advice = await clusterAdvice(dataDir, cluster);
-    throw new StartupError(`The embedded database in DATA_DIR '${dataDir}' does not open (${reason}). ${advice}`, {
-      cause: error,
-    });
+    const fault = `The embedded database in DATA_DIR '${dataDir}' does not open (${reason})`;
+    throw new StartupError(`${fault}. ${await clusterAdvice(dataDir)}`, { cause: error });
   }
 }
 

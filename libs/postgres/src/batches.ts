@@ -156,18 +156,14 @@ export class Batches<Input, Output> {
       this.beganAt = performance.now();
       this.isShared = this.calls > 1;
       this.calls = 0;
-      void this.work(batch);
+      void this.serve(batch).then(() => {
+        this.running--;
+        if (this.waiting.length > 0) this.schedule();
+      });
     }
     // The rest of the inputs needs the timers too: perhaps nobody calls `run` again.
     if (this.waiting.length > 0) this.schedule();
   };
-
-  private work(batch: readonly Waiting<Input, Output>[]): Promise<void> {
-    return this.serve(batch).then(() => {
-      this.running--;
-      if (this.waiting.length > 0) this.schedule();
-    });
-  }
 
   private serve(batch: readonly Waiting<Input, Output>[]): Promise<void> {
     const [{ execute }] = batch as [Waiting<Input, Output>];
@@ -187,21 +183,19 @@ export class Batches<Input, Output> {
       return;
     }
     const { driverError, message } = error as QueryFailedError<Error & { code?: unknown }>;
-    if (driverError.code === UNSUPPORTED) this.stopSharing(message);
+    if (driverError.code === UNSUPPORTED) {
+      if (this.aloneUntil === 0)
+        new Logger(Batches.name).warn(
+          `The database does not support a statement that requests share; each gets its own: ${message}`,
+        );
+      this.aloneUntil = performance.now() + ALONE_MS;
+      Batches.refusals++;
+    }
     // Each input in a statement of its own, one after the other. After `waitMs` the remaining ones are rejected.
     const latest = performance.now() + this.limits.waitMs;
     for (const one of batch) {
       if (performance.now() > latest) one.reject(waitedTooLong());
       else await this.serve([one]);
     }
-  }
-
-  private stopSharing(reason: string): void {
-    if (this.aloneUntil === 0)
-      new Logger(Batches.name).warn(
-        `The database does not support a statement that requests share; each gets its own: ${reason}`,
-      );
-    this.aloneUntil = performance.now() + ALONE_MS;
-    Batches.refusals++;
   }
 }

@@ -3,6 +3,7 @@ import pg from 'pg';
 import { StartupError } from '#runtime';
 import { directly, isDirect, type PostgresConfig, prepareSession } from './connection-settings.js';
 import { UnusableDatabase } from './connections/connection-errors.js';
+import { hangUp } from './pg-connection.internals.js';
 
 const RETRY_MS = 500;
 
@@ -10,16 +11,21 @@ const RETRY_MS = 500;
 const AWAY_CODES = /^(E(CONN|TIMEDOUT|HOST|NET|AI_AGAIN|PIPE)|ENOTFOUND$|ENOENT$|57P0|53300$)/;
 const AWAY_MESSAGES = /^(Connection terminated|timeout expired|Query read timeout)/;
 
-/** pg's message when PostgreSQL asks for a password by SCRAM, and there is none. */
-const NO_PASSWORD = /client password must be a /;
+/** By the code of Node or PostgreSQL. */
+const ADVICE: Readonly<Record<string, string>> = {
+  ECONNREFUSED: 'Start PostgreSQL there, or correct host and port.',
+  ENOENT: 'Start PostgreSQL there, or correct the directory of its socket.',
+  '28P01': 'Correct user and password.',
+  '28000': 'Correct user and password, or allow them in pg_hba.conf.',
+  '3D000': 'Create the database, or correct its name.',
+};
+const DEFAULT_ADVICE = 'Correct host, port, user, password, sslmode or certificates, or mend the server.';
 
 class DatabaseAway extends StartupError {}
 
 /**
- * Connects to the database, and prepares a session. Without this check a start would fail with an error of the pool, which does not
- * name the wrong setting.
- *
- * Waits for an unreachable database, such as during a failover, and prints the reason on standard error.
+ * Connects to the database, and prepares a session: an error of the pool would not name the wrong setting. Waits for an unreachable
+ * database, such as during a failover, and prints the reason on standard error.
  *
  * @throws StartupError when the database refuses, or is unreachable for `startTimeoutMs`. It never contains the URI: that
  * has the password
@@ -62,8 +68,7 @@ async function check(url: string, config: PostgresConfig): Promise<void> {
     const isAway = (!isOfFile(error) && AWAY_CODES.test(error.code ?? '')) || AWAY_MESSAGES.test(error.message);
     throw new (isAway ? DatabaseAway : StartupError)(`${setting}: ${connectionAdvice(error, client)}`);
   } finally {
-    // Waits no longer than for a connection: a full pooler may not respond.
-    await Promise.race([client?.end().catch(() => undefined), sleep(acquireTimeoutMs, undefined, { ref: false })]);
+    hangUp(client);
   }
 }
 
@@ -72,12 +77,7 @@ function isOfFile({ path, syscall }: NodeJS.ErrnoException): boolean {
   return path !== undefined && syscall !== 'connect';
 }
 
-/**
- * Why a connection has failed, and what the operator can do about it. Never quotes the URI, which contains
- * the password.
- *
- * @param error one of Node, which has a string code, a path and a system call, or of pg, which has an SQLSTATE as its code
- */
+/** Why a connection has failed, and what the operator can do about it. Never quotes the URI, which contains the password. */
 function connectionAdvice(error: NodeJS.ErrnoException, client: pg.Client | undefined): string {
   if (isOfFile(error)) {
     return `its file '${error.path}' cannot be read (${error.code}). Correct its path or rights.`;
@@ -85,30 +85,6 @@ function connectionAdvice(error: NodeJS.ErrnoException, client: pg.Client | unde
   if (error instanceof UnusableDatabase) return error.message;
   const reason = (error.message || error.code || 'no reason given').split('\n')[0] as string;
   if (client === undefined) return `it cannot be used: ${reason}. Correct its parameters.`;
-  const { user, database, password } = client;
-  if (!user) {
-    return 'it names no user. Add one to the URI (postgresql://user:password@host:5432/database), or set PGUSER.';
-  }
-  const host = client.host.startsWith('/') ? `socket ${client.host}` : `${client.host}:${client.port}`;
-  // pg fails by itself at SCRAM; to PostgreSQL's other methods it sends an empty or wrong one.
-  if (!password && (error.code === '28P01' || NO_PASSWORD.test(reason))) {
-    return (
-      `PostgreSQL at ${host} wants a password of user '${user}', and none is set. ` +
-      'Add it to the URI (postgresql://user:password@host:5432/database), or set PGPASSWORD.'
-    );
-  }
-  switch (error.code) {
-    case 'ECONNREFUSED':
-    case 'ENOENT':
-      return `no server responds at ${host}. Start PostgreSQL there, or correct host and port.`;
-    case '28P01':
-    case '28000':
-      return `PostgreSQL at ${host} refuses user '${user}' (${reason}). Correct user and password, or allow them in pg_hba.conf.`;
-    case '3D000':
-      return `PostgreSQL at ${host} has no database '${database}'. Create it (createdb ${database}), or correct the name.`;
-  }
-  if (error.code === 'ECONNRESET' || error.message.startsWith('Connection terminated')) {
-    return `${host} closed the connection during log-in: is the database behind it up?`;
-  }
-  return `PostgreSQL at ${host} cannot be used: ${reason}. Correct host, port, sslmode or certificates, or mend the server.`;
+  const place = client.host.startsWith('/') ? `socket ${client.host}` : `${client.host}:${client.port}`;
+  return `PostgreSQL at ${place} cannot be used: ${reason}. ${ADVICE[error.code ?? ''] ?? DEFAULT_ADVICE}`;
 }

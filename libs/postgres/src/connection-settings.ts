@@ -83,29 +83,15 @@ export function isDirect({ databaseUrl, databaseDirectUrl }: PostgresConfig): bo
 /** Time in ms after which the pool closes an unused connection, and PostgreSQL one that left a transaction open. */
 const IDLE_TIMEOUT_MS = 60_000;
 
-/**
- * Time in ms that we wait beyond `statement_timeout`. If PostgreSQL has not cancelled the statement within this time, it may
- * be unreachable.
- */
-const ANSWER_GRACE_MS = 1_000;
+/** Time in ms that we wait beyond `statement_timeout`. Then PostgreSQL may be unreachable, and the connection is closed. */
+export const ANSWER_GRACE_MS = 1_000;
 
 /**
- * Settings of every pooled connection to a PostgreSQL server.
- *
- * The limits of each new connection, and what `prepareSession` needs, are set by a statement, because poolers refuse or ignore
- * start-up parameters. Other settings of PostgreSQL keep the server's values for our role and database. One of them is `jit`: it stays on, so statements must have
- * low cost estimates, for which PostgreSQL does not compile them.
- *
- * A pooler without a free session accepts the connection, and its first statement waits. So requests wait for a saturated
- * pooler in `onConnect`, no longer than `timeoutMs`.
- *
- * @param isOwnSession false behind a pooler in transaction mode, where a setting would reach another session
+ * Settings of every pooled connection to a PostgreSQL server. A statement sets the limits of each new connection, because poolers
+ * refuse or ignore start-up parameters. A pooler without a free session accepts the connection, and that statement waits for one, no
+ * longer than `timeoutMs`. `jit` stays on, so our statements must have low cost estimates, for which PostgreSQL does not compile them.
  */
-export function serverConnectionSettings(
-  config: PostgresConfig,
-  uri: string,
-  isOwnSession: boolean,
-): ServicePoolOptions {
+export function serverConnectionSettings(config: PostgresConfig): ServicePoolOptions {
   const timeoutMs = config.acquireTimeoutMs;
   const limits = {
     statement_timeout: config.statementTimeoutMs,
@@ -118,7 +104,7 @@ export function serverConnectionSettings(
   // Commands do not wait for the database. Those that need a session of their own refuse by themselves.
   let isTold = config.startTimeoutMs === 0;
   return {
-    connectionString: uri,
+    connectionString: config.databaseUrl,
     max: config.databasePoolSize,
     connectionTimeoutMillis: timeoutMs,
     idleTimeoutMillis: IDLE_TIMEOUT_MS,
@@ -127,17 +113,12 @@ export function serverConnectionSettings(
     maxLifetimeSeconds: config.databaseConnectionMaxAgeMs / 1_000,
     onConnect: async (client: ClientBase): Promise<SessionFacts> => {
       const timer = setTimeout(() => destroySocket(client, new Error(late)), timeoutMs);
-      const facts = await prepareSession(client, isOwnSession, limits).finally(() => clearTimeout(timer));
+      const facts = await prepareSession(client, isDirect(config), limits).finally(() => clearTimeout(timer));
       if (facts.isShared && !isTold) new Logger('Database').warn(SHARED);
       isTold ||= facts.isShared;
       return facts;
     },
   };
-}
-
-/** Longest time in ms to wait for the response to a statement. After that the connection is closed. */
-export function answerTimeoutMs({ statementTimeoutMs }: Pick<PostgresConfig, 'statementTimeoutMs'>): number {
-  return statementTimeoutMs + ANSWER_GRACE_MS;
 }
 
 /**
@@ -152,8 +133,6 @@ const MARK = 'service.session';
 const SHARED =
   'DATABASE_URL leads through a pooler in transaction mode, which lets clients share sessions: set DATABASE_DIRECT_URL to a URI ' +
   'that bypasses it. Until then statements may fail, and time limits reach other clients of the pooler.';
-
-const REMEDY = `format('ALTER ROLE %I IN DATABASE %I SET ', session_user, current_database())`;
 
 /**
  * Prepares a new session, in one statement. One of its own gets the settings of WANTED and `limits`. In one that a pooler shares,
@@ -172,12 +151,12 @@ export async function prepareSession(
   const settings = isOwnSession ? wanted.map(set) : wanted.map(([name]) => `current_setting('${name}')`);
   const mark = `current_setting('${MARK}', true)`;
   const citus = `EXISTS (SELECT 1 FROM pg_extension WHERE extname = 'citus')`;
-  const columns = [REMEDY, 'current_database()::text', `current_setting('server_encoding')`, mark, citus, ...settings];
+  const columns = ['current_database()::text', `current_setting('server_encoding')`, mark, citus, ...settings];
   const own = isOwnSession ? [...Object.entries(limits), [MARK, 'set'] as [string, string]].map(set) : [];
   const text = `SELECT ${[...columns, ...own].join()}`;
-  type Row = [string, string, string, string | null, boolean, ...string[]];
+  type Row = [string, string, string | null, boolean, ...string[]];
   const [row] = await executeQuery<Row>(client, { name: '', text }, []);
-  const [remedy, database, encoding, marked, isDistributed, ...values] = row as Row;
+  const [database, encoding, marked, isDistributed, ...values] = row as Row;
   if (encoding !== 'UTF8') {
     throw new UnusableDatabase(
       `the database '${database}' has the encoding ${encoding}, which cannot store every text. ` +
@@ -185,13 +164,11 @@ export async function prepareSession(
     );
   }
   for (const [index, [name, value]] of wanted.entries()) {
-    const found = values[index] as string;
     // Of DateStyle, what follows the comma is the order.
-    const [style, order] = found.split(', ');
-    if (style === value) continue;
+    if (values[index]?.split(',')[0] === value) continue;
     throw new UnusableDatabase(
-      `${name} is '${found}', and the sessions of a pooler cannot be set one by one. ` +
-        `Run: ${remedy}${name} TO '${[value, order].filter(Boolean).join(', ')}'; then let the pooler reconnect.`,
+      `${name} is '${values[index]}', and the sessions of a pooler cannot be set one by one. ` +
+        `Set it by ALTER ROLE … IN DATABASE ${database} SET ${name} TO '${value}', and let the pooler reconnect.`,
     );
   }
   return { isShared: isOwnSession && marked !== null && marked !== '', isDistributed };

@@ -1,20 +1,20 @@
 import { Global, Module } from '@nestjs/common';
 import { TypeOrmModule } from '@nestjs/typeorm';
 import { readdir } from 'node:fs/promises';
+import type { ClientBase } from 'pg';
 import type { DataSource, MigrationInterface } from 'typeorm';
 import { openEngine } from '#embedded-postgres';
 import { StartupError } from '#runtime';
 import { Application, Config, type MigrationSource } from '#settings';
 import { checkConnection } from './connection-check.js';
 import {
-  answerTimeoutMs,
+  ANSWER_GRACE_MS,
   directly,
-  isDirect,
   type PostgresConfig,
   prepareSession,
   serverConnectionSettings,
 } from './connection-settings.js';
-import type { ServicePoolOptions } from './connections/service-pool.js';
+import type { SessionFacts } from './connections/service-pool.js';
 import { Database } from './database.js';
 import { findingsOf } from './schema/findings.js';
 import { migrate } from './schema/migrate.js';
@@ -23,12 +23,7 @@ import { type PostgresOptions, ServiceDataSource } from './service-data-source.j
 /** Options of the data source. They carry `config` to `openDataSource`. */
 export type DatabaseOptions = PostgresOptions & { readonly config: PostgresConfig };
 
-/**
- * The options of the data source, the same for the application, the command line and the tests.
- *
- * @param migrations all migrations of the service
- * @throws StartupError when migrations cannot be loaded
- */
+/** The options of the data source, for the application and commands. Throws StartupError when migrations cannot be loaded. */
 export async function dataSourceOptions(
   config: PostgresConfig,
   migrations: readonly MigrationSource[],
@@ -48,25 +43,16 @@ export async function dataSourceOptions(
 /** Opens also the embedded engine if DATABASE_URL is not set; `destroy` closes both. */
 async function openDataSource(options: DatabaseOptions): Promise<ServiceDataSource> {
   const { config } = options;
-  const { databaseUrl } = config;
   await checkConnection(config);
-  if (databaseUrl === undefined) return openEmbedded(options);
-  const extra = { ...(options.extra as object), ...serverConnectionSettings(config, databaseUrl, isDirect(config)) };
-  return new ServiceDataSource({ ...options, extra }, undefined).initialize();
-}
-
-async function openEmbedded(options: DatabaseOptions): Promise<ServiceDataSource> {
-  const { acquireTimeoutMs, dataDir } = options.config;
-  const engine = await openEngine(dataDir);
-  const extra: ServicePoolOptions = {
-    ...engine.poolOptions,
-    connectionTimeoutMillis: acquireTimeoutMs,
-    onConnect: (client) => prepareSession(client, true),
-  };
+  const engine = config.databaseUrl === undefined ? await openEngine(config.dataDir) : undefined;
+  const onConnect = (client: ClientBase): Promise<SessionFacts> => prepareSession(client, true);
+  const extra = engine
+    ? { ...engine.poolOptions, connectionTimeoutMillis: config.acquireTimeoutMs, onConnect }
+    : { ...(options.extra as object), ...serverConnectionSettings(config) };
   try {
     return await new ServiceDataSource({ ...options, extra }, engine).initialize();
   } catch (error) {
-    await engine.close();
+    await engine?.close();
     throw error;
   }
 }
@@ -118,11 +104,7 @@ async function migrateOnStart(dataSource: DataSource, { config, ...options }: Da
 
 type MigrationClass = new () => MigrationInterface;
 
-/**
- * Loads the classes of migrations.
- *
- * @throws StartupError for a directory that has no migration
- */
+/** Loads the classes of migrations. Throws StartupError for a directory that has none. */
 export async function loadMigrations(sources: readonly MigrationSource[]): Promise<MigrationClass[]> {
   const loaded = await Promise.all(
     sources.map(async (source) => (source instanceof URL ? classesIn(source) : [source])),
@@ -161,7 +143,7 @@ export const MIGRATIONS = Symbol('MIGRATIONS');
       useFactory: async (config: PostgresConfig, { typeorm }: Application, migrations: MigrationSource[]) => ({
         ...typeorm,
         ...(await dataSourceOptions(config, migrations)),
-        extra: { answerTimeoutMs: answerTimeoutMs(config) },
+        extra: { answerTimeoutMs: config.statementTimeoutMs + ANSWER_GRACE_MS },
         autoLoadEntities: true,
         // `checkConnection` waits. What fails after it ends the process; the process manager starts it again.
         toRetry: () => false,

@@ -1,4 +1,4 @@
-import { nearestName, withEscapes, WrongValue } from '#settings';
+import { withEscapes, WrongValue } from '#settings';
 
 /** What DATABASE_URL and settings of its kind accept. */
 export const POSTGRESQL_URI = 'a PostgreSQL URI such as postgresql://user:password@host:5432/database';
@@ -8,15 +8,7 @@ const PARTS = /^(postgres(?:ql)?:\/\/)([^/?#]*@)?([^/?#]*)([^?#]*)(\?[^#]*)?(#?)
 
 const SSL_MODES = ['disable', 'no-verify', 'prefer', 'require', 'verify-ca', 'verify-full'];
 
-/** pg's parameter `ssl` as an sslmode. With `ssl=false`, pg would throw in an event handler, which would end the process. */
-const MODE_OF_SSL: Readonly<Record<string, string>> = {
-  true: 'verify-full',
-  1: 'verify-full',
-  false: 'disable',
-  0: 'disable',
-};
-
-/** Parameters that pg reads. */
+/** Parameters that pg reads. With its `ssl=false`, it would throw in an event handler, which would end the process. */
 const READ = [
   ...['user', 'password', 'options', 'application_name', 'fallback_application_name', 'client_encoding'],
   ...['sslmode', 'sslcert', 'sslkey', 'sslrootcert', 'sslnegotiation', 'uselibpqcompat'],
@@ -30,12 +22,9 @@ const HARMLESS =
 /** Modes of libpq that pg 8 treats as `verify-full`, with a warning that pg 9 will not. */
 const STRICTER_THAN_NAMED = /^(prefer|require|verify-ca)$/;
 
-const NOT_ENCODED =
-  'a user, password or path with one of the characters @ / ? # must have them percent-encoded, such as %40 for @';
-
 /**
  * The URI of one PostgreSQL server, as PostgreSQL's manual defines connection URIs, in the form that pg and `new URL` read
- * alike: host, port and database are in front of the query, where a parameter may have named them.
+ * alike: the host is in front of the query, where a parameter may have named it, such as the directory of a socket.
  *
  * @returns undefined for what is no such URI
  * @throws WrongValue, which says what is wrong with the URI
@@ -49,30 +38,22 @@ export function parseDatabaseUri(text: string): string | undefined {
   const [, scheme = '', user = '', server = '', path = '', query = '', fragment = ''] = parts;
   const parameters = new URLSearchParams(query);
   if (fragment !== '' || path.includes('@') || [...parameters.keys()].some((key) => key.includes('@'))) {
-    throw fault(NOT_ENCODED);
+    throw fault('a user, password or path with one of @ / ? # must have them percent-encoded, such as %40 for @');
   }
-  const take = (name: string): string => {
-    const value = parameters.get(name) ?? '';
-    parameters.delete(name);
-    return value;
-  };
-  const [host, port, database] = [take('host'), take('port'), take('dbname')];
-  if (`${server}${host}${port}`.includes(',')) throw fault('it names several hosts; name one, such as that of a proxy');
+  const host = parameters.get('host') ?? '';
+  parameters.delete('host');
+  if (`${server}${host}`.includes(',')) throw fault('it names several hosts; name one, such as that of a proxy');
   const isNameless = /^(:|$)/.test(server);
   if (isNameless && host === '') throw fault('it names no host');
   // URL accepts no user, password or port without a host.
   const uri = `${scheme}${user}${isNameless ? 'host' : ''}${server}${path}`;
-  if (!URL.canParse(uri) || !/^\d{0,5}$/.test(port) || Number(port) > 65_535) return undefined;
+  if (!URL.canParse(uri)) return undefined;
   const url = new URL(uri);
   // Escaped, a directory with slashes and colons is a host, too.
   if (host !== '') url.hostname = encodeURIComponent(host);
-  if (port !== '') url.port = port;
-  const name = database || decodeURIComponent(path.slice(1));
-  if (name !== '') url.pathname = `/${encodeURI(name)}`;
   // As pg decodes it.
-  if (decodeURI(url.pathname.slice(1)) !== name) throw fault('pg cannot read a database with ? or # in its name');
-  const ssl = take('ssl');
-  if (ssl !== '' && !parameters.has('sslmode')) parameters.set('sslmode', MODE_OF_SSL[ssl] ?? ssl);
+  if (decodeURI(path) !== decodeURIComponent(path))
+    throw fault('pg reads no database with / ? # : @ & = + $ , ; in its name');
   // libpq's name for the authorities of the program, only with full verification. Without a file, Node takes its own.
   if (parameters.get('sslrootcert') === 'system') {
     parameters.delete('sslrootcert');
@@ -83,12 +64,8 @@ export function parseDatabaseUri(text: string): string | undefined {
   if (STRICTER_THAN_NAMED.test(mode ?? '') && !parameters.has('uselibpqcompat'))
     parameters.set('sslmode', 'verify-full');
   // A parameter without effect is refused: with `sslmod=require`, nothing would be encrypted. A wrong name may be part of a password.
-  for (const key of parameters.keys()) {
-    if (READ.includes(key) || HARMLESS.test(key)) continue;
-    const nearest = nearestName(key, READ);
-    const advice = nearest === undefined ? `; read are ${READ.join(', ')}` : ` (did you mean ${nearest}?)`;
-    throw fault(`it has a parameter that is not read${advice}`);
-  }
+  if ([...parameters.keys()].some((key) => !READ.includes(key) && !HARMLESS.test(key)))
+    throw fault(`it has a parameter that is not read; read are host, ${READ.join(', ')}`);
   url.search = parameters.toString();
   return url.href;
 }

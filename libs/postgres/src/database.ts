@@ -1,15 +1,21 @@
 import { Inject, Injectable, Logger, type OnModuleInit } from '@nestjs/common';
 import { setTimeout as sleep } from 'node:timers/promises';
-import type { ClientBase } from 'pg';
+import type { ClientBase, PoolClient } from 'pg';
 import { DataSource, type EntityManager, type QueryRunner } from 'typeorm';
 import { StartupError } from '#runtime';
 import { Config } from '#settings';
-import { answerTimeoutMs, directly, type PostgresConfig } from './connection-settings.js';
+import { ANSWER_GRACE_MS, directly, type PostgresConfig } from './connection-settings.js';
 import { Batches, type BatchLimits } from './batches.js';
-import { asUnavailable, isUndone } from './connections/connection-errors.js';
+import {
+  asUncertain,
+  asUnavailable,
+  isConnectionFailure,
+  isUndone,
+  mayBeStale,
+} from './connections/connection-errors.js';
 import { serviceUnavailable } from '#errors';
 import { breakOnSilence } from './connections/breaker.js';
-import { type ServicePool, StatementRunner } from './connections/service-pool.js';
+import type { ServicePool } from './connections/service-pool.js';
 import { executePreparedQuery } from './prepared-query.internals.js';
 import { transactionStatusOf } from './pg-connection.internals.js';
 import { type Execute, executeQuery, type Statement } from './statements.js';
@@ -20,12 +26,12 @@ import { migrationStatus, schemaFault } from './schema/migration-history.js';
 /** Longest time in ms of a query for readiness. */
 const READINESS_MS = 1_000;
 
-/** Most places in code of which a read outside their transaction is told. */
-const MAX_TOLD = 100;
-
 const OUTSIDE =
   'This code runs inside a transaction, but its write would be no part of it, and stay if the transaction is undone. Use ' +
   'in(manager) of the SharedRepository, and run or manager of the transaction in place of Database.';
+
+/** Largest number of attempts of a statement that PostgreSQL has undone because of a concurrent one, by SQLSTATE (see `isUndone`). */
+const MAX_ATTEMPTS: Readonly<Record<string, number>> = { '40001': 20, '40P01': 3 };
 
 const UNDONE = 'Another request was changing the same data, and nothing was changed. Try again.';
 
@@ -49,7 +55,7 @@ const executeUnnamed: Execute = (client, { text }, values) => executeQuery(clien
  */
 @Injectable()
 export class Database implements OnModuleInit {
-  private readonly statements: StatementRunner;
+  private readonly run: Execute;
   private readonly log = new Logger(Database.name);
   /** Where code has read outside of its transaction. */
   private readonly told = new Set<string>();
@@ -66,10 +72,7 @@ export class Database implements OnModuleInit {
   ) {
     this.acquireTimeoutMs = config.acquireTimeoutMs;
     this.pool = (dataSource as ServiceDataSource).pool;
-    this.statements = new StatementRunner(
-      this.pool,
-      config.databaseDirectUrl === undefined ? executePreparedQuery : executeUnnamed,
-    );
+    this.run = config.databaseDirectUrl === undefined ? executePreparedQuery : executeUnnamed;
   }
 
   onModuleInit(): void {
@@ -101,9 +104,46 @@ export class Database implements OnModuleInit {
     return this.execute(statement, values, true);
   }
 
-  /** @internal Runs a statement for requests of any transaction, and of none. */
-  execute<Row extends unknown[]>(statement: Statement, values: unknown[], isChange = false): Promise<Row[]> {
-    return this.statements.run(statement, values, isChange);
+  /**
+   * @internal Runs a statement for requests of any transaction, and of none. Repeats one that PostgreSQL undoes for a concurrent one, as it
+   * does where `default_transaction_isolation` of the role is not `read committed`, or for a deadlock with a change of the schema.
+   */
+  async execute<Row extends unknown[]>(statement: Statement, values: unknown[], isChange = false): Promise<Row[]> {
+    for (let attempt = 1; ; attempt++) {
+      let isSent = false;
+      try {
+        const client = await this.pool.connect();
+        isSent = isChange;
+        return await this.runOn<Row>(client, statement, values, isChange);
+      } catch (error) {
+        if (isUndone(error) && attempt < (MAX_ATTEMPTS[error.code] ?? 0)) continue;
+        throw asUnavailable(this.pool.isDistributed && isSent ? asUncertain(error) : error, isSent);
+      }
+    }
+  }
+
+  /** Runs a statement on a connection of the pool, and releases it. */
+  private async runOn<Row extends unknown[]>(
+    client: PoolClient,
+    statement: Statement,
+    values: unknown[],
+    isChange: boolean,
+  ): Promise<Row[]> {
+    let failure: Error | undefined;
+    try {
+      if (isChange) this.pool.admitChange();
+      return await this.run<Row>(client, statement, values);
+    } catch (error) {
+      if (isConnectionFailure(error)) failure = error;
+      if (statement.name === '' || !mayBeStale(error)) throw error;
+      // The statement had no effect (DEALLOCATE, or a changed table). Without a name it is parsed anew. If it works now,
+      // its preparation was stale. Releasing with `failure` closes the connection: other preparations may be stale, too.
+      const rows = await this.run<Row>(client, { ...statement, name: '' }, values);
+      failure = error as Error;
+      return rows;
+    } finally {
+      client.release(failure);
+    }
   }
 
   /** @internal Whether the calling code runs inside a transaction; false in production, on a server. */
@@ -123,7 +163,7 @@ export class Database implements OnModuleInit {
     const { engine } = this.dataSource as ServiceDataSource;
     engine?.guard.admit();
     const place = String(new Error().stack?.split('\n')[1 + depth]);
-    if (this.told.has(place) || this.told.size === MAX_TOLD) return;
+    if (this.told.has(place)) return;
     this.told.add(place);
     this.log.warn(
       `This code runs inside a transaction, whose own changes it does not see: use in(manager) of the SharedRepository, and run or ` +
@@ -146,7 +186,7 @@ export class Database implements OnModuleInit {
   ): Promise<Row[]> {
     const client = (await runner.connect()) as ClientBase;
     // Without a name, so not prepared: a stale preparation would fail the statement and undo the transaction.
-    return this.statements.execute(client, { ...statement, name: '' }, values);
+    return this.run(client, { ...statement, name: '' }, values);
   }
 
   /**
@@ -186,15 +226,14 @@ export class Database implements OnModuleInit {
     work: (transaction: Transaction) => Promise<Result>,
     { timeoutMs }: { readonly timeoutMs?: number } = {},
   ): Promise<Result> {
-    const { statements, pool } = this;
     if (this.surrounding === undefined) this.checkOutside('write');
     try {
       return await this.dataSource.manager.transaction(async (manager) => {
         const runner = manager.queryRunner as QueryRunner;
         const client = (await runner.connect()) as ClientBase;
         if (timeoutMs !== undefined) {
-          await statements.execute(client, SET_TIMEOUT, [timeoutMs]);
-          pool.setAnswerTimeout(client, answerTimeoutMs({ statementTimeoutMs: timeoutMs }));
+          await this.run(client, SET_TIMEOUT, [timeoutMs]);
+          this.pool.setAnswerTimeout(client, timeoutMs + ANSWER_GRACE_MS);
         }
         const result = await work({
           run: (statement, values) => this.runIn(runner, statement, values),
@@ -207,7 +246,7 @@ export class Database implements OnModuleInit {
       });
     } catch (error) {
       if (isUndone(error)) throw serviceUnavailable('database_busy', UNDONE, { cause: error });
-      throw asUnavailable(error, false, this.pool.isWritable);
+      throw asUnavailable(error);
     }
   }
 

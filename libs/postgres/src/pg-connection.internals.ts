@@ -17,15 +17,6 @@ interface ClientInternals {
 
 const internalsOf = (client: ClientBase): ClientInternals => client as unknown as ClientInternals;
 
-/** Collects the parameters that the server of a connection reports, by name, as soon as they change. */
-export function collectParameters(client: ClientBase, parameters: Map<string, string>): void {
-  internalsOf(client).connection.on(
-    'parameterStatus',
-    (parameter: Record<'parameterName' | 'parameterValue', string>) =>
-      parameters.set(parameter.parameterName, parameter.parameterValue),
-  );
-}
-
 /** The statement that a client has sent, and that PostgreSQL has neither carried out nor refused. */
 export function unansweredStatement(client: ClientBase): object | undefined {
   return internalsOf(client)._activeQuery ?? undefined;

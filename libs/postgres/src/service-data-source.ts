@@ -96,7 +96,7 @@ class ServiceQueryRunner extends PostgresQueryRunner {
     } catch (error) {
       if (isSent && isConnectionFailure(error)) this.failure = error;
       const cause = this.pool.isDistributed && isSent && isChange ? asUncertain(error) : error;
-      throw asUnavailable(cause, isSent && isChange, this.pool.isWritable);
+      throw asUnavailable(cause, isSent && isChange);
     }
   }
 

@@ -38,18 +38,11 @@ export type ColumnParser = (text: string) => unknown;
 /** The parser of a column whose text is its value. */
 export const asText: ColumnParser = (text) => text;
 
-/** The texts of an array, of several dimensions if PostgreSQL's is. */
-const asTexts: ColumnParser = (text) => {
-  const open: unknown[][] = [[]];
-  // Bounds such as `[0:1]=` stand before the array.
-  for (const [token, quoted] of text.slice(text.indexOf('{')).matchAll(/[{}]|"((?:[^"\\]|\\.)*)"|[^{},"]+/gs)) {
-    const array = open.at(-1) as unknown[];
-    if (token === '}') open.pop();
-    else if (token === '{') open.push(array[array.push([]) - 1] as unknown[]);
-    else array.push(quoted?.replace(/\\(.)/gs, '$1') ?? (token === 'NULL' ? null : token));
-  }
-  return open[0]?.[0];
+/** The texts of an array, of several dimensions if PostgreSQL's is. pg-types declares another form of this function than it has. */
+const { create: arrayOf } = pg.types.arrayParser as unknown as {
+  create(this: void, text: string): { parse(): unknown[] };
 };
+const asTexts: ColumnParser = (text) => arrayOf(text).parse();
 
 /** @param type PostgreSQL's object id of the column's type */
 export function columnParserOf(type: number): ColumnParser {

@@ -4,7 +4,6 @@ import type { RATE_LIMIT_SETTINGS } from './rate-limiter.js';
 /** Each client has a quota of requests per minute. */
 export const rateLimit = {
   settings: async () => (await import('./rate-limiter.js')).RATE_LIMIT_SETTINGS,
-  settingsAfter: 'AFTER_SUNSET',
   document: {
     point:
       '**Limits**: each client has a quota per minute; `RateLimit` shows the rest, and `Retry-After` of a 429 says when to try\n' +

@@ -26,28 +26,8 @@ const TAKE = `
 /** ioredis's error for a command without a connection. The event with the cause follows. */
 const NO_CONNECTION = /^Stream isn't writeable/;
 
-/** Redis's refusal of a database that it does not have. ioredis goes on in database 0. */
-const NO_DATABASE = /^ERR (DB index is out of range|invalid DB index)/;
-
-/** What to correct in REDIS_URL, by the scheme and the error; empty if Redis may just be down. */
-function adviceFor(isTls: boolean, { name, message, code }: NodeJS.ErrnoException): string {
-  if (NO_DATABASE.test(message)) return ' REDIS_URL names a database that this Redis does not have.';
-  if (/^(NOAUTH|WRONGPASS|NOPERM|ERR AUTH|ERR invalid password)/.test(message))
-    return ' Correct user and password in REDIS_URL.';
-  if (name === 'ParserError' || /^(EPROTO|ERR_SSL_)/.test(code ?? ''))
-    return ' Correct REDIS_URL: what answers there is no Redis, or one with TLS for redis://, or without it for rediss://.';
-  if (/CERT|SELF_SIGNED|VERIFY/.test(code ?? ''))
-    return ' Name the authority of its certificate in NODE_EXTRA_CA_CERTS, or correct the host in REDIS_URL.';
-  if (!/^(ETIMEDOUT|ECONNRESET)$/.test(code ?? '') && message !== CLOSED) return '';
-  return isTls
-    ? ' If it speaks no TLS, REDIS_URL must begin with redis:// instead of rediss://.'
-    : ' If it speaks TLS, REDIS_URL must begin with rediss:// instead of redis://.';
-}
-
 /** ioredis's error of a command without a reply after ANSWER_TIMEOUT_MS. */
 const LATE = 'Command timed out';
-
-const CLOSED = 'It closed the connection.';
 
 type RedisWithTake = Redis & { takeToken(key: string, perMinute: number): Promise<string> };
 
@@ -59,10 +39,7 @@ export class SharedTokenBuckets {
   /** Whether the log has the cause. */
   private isTold = false;
 
-  private constructor(
-    private readonly redis: RedisWithTake,
-    private readonly isTls: boolean,
-  ) {}
+  private constructor(private readonly redis: RedisWithTake) {}
 
   /**
    * Connects in the background, so Redis may be unreachable at start.
@@ -84,9 +61,9 @@ export class SharedTokenBuckets {
       retryStrategy: (attempt) => Math.min(attempt * 100, LONGEST_RETRY_MS),
       scripts: { takeToken: { lua: TAKE, numberOfKeys: 1 } },
     }) as RedisWithTake;
-    const buckets = new SharedTokenBuckets(redis, /^rediss:/i.test(url));
+    const buckets = new SharedTokenBuckets(redis);
     redis.on('error', (error: Error) => buckets.pause(error));
-    redis.on('close', () => buckets.closed());
+    redis.on('close', () => buckets.isAway && buckets.pause(new Error('It closed the connection.')));
     return buckets;
   }
 
@@ -114,21 +91,14 @@ export class SharedTokenBuckets {
     this.redis.disconnect();
   }
 
-  /** A Redis that was restarted may have the database. */
-  private closed(): void {
-    if (this.pausedUntil === Infinity) this.pausedUntil = 0;
-    if (this.isAway) this.pause(new Error(CLOSED));
-  }
-
   private pause(reason: Error): void {
-    const isWrong = NO_DATABASE.test(reason.message);
-    if (this.pausedUntil !== Infinity) this.pausedUntil = isWrong ? Infinity : performance.now() + PAUSE_MS;
+    this.pausedUntil = performance.now() + PAUSE_MS;
     this.isAway = true;
     if (this.isTold || NO_CONNECTION.test(reason.message)) return;
     this.isTold = true;
     const state = reason.message === LATE ? 'slow' : 'unreachable';
     this.log.warn(
-      `Redis is ${state}: each instance limits its clients by itself. ${reason.message.trim()}${adviceFor(this.isTls, reason)}`,
+      `Redis is ${state}: each instance limits its clients by itself. ${reason.message.trim()} If it is up, correct REDIS_URL.`,
     );
   }
 }

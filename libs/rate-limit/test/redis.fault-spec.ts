@@ -244,26 +244,13 @@ describe('a wrong REDIS_URL is named in one line of the log, and the service sta
   const { port: postgresql } = new URL(handedOver('serverUrl'));
 
   test.each<[string, () => string | Promise<string>, RegExp]>([
-    [
-      'a database that does not exist',
-      () => `redis://127.0.0.1:${plain}/99`,
-      /names a database that this Redis does not/,
-    ],
-    ['TLS without TLS', () => `rediss://127.0.0.1:${plain}`, /must begin with redis:\/\/ instead of rediss:\/\//],
-    ['no TLS with TLS', () => `redis://127.0.0.1:${withTls}`, /must begin with rediss:\/\/ instead of redis:\/\//],
-    ['an unknown authority', () => `rediss://127.0.0.1:${withTls}`, /Name the authority .* in NODE_EXTRA_CA_CERTS/],
-    ['no password', () => `redis://127.0.0.1:${withPassword}`, /NOAUTH.* Correct user and password in REDIS_URL/],
-    [
-      'a wrong password',
-      () => `redis://:no-secret-word@127.0.0.1:${withPassword}`,
-      /WRONGPASS.* Correct user and password/,
-    ],
-    ['a wrong user', () => `redis://user:no-secret-word@127.0.0.1:${plain}`, /WRONGPASS.* Correct user and password/],
-    [
-      'a server of HTTP',
-      async () => `redis://127.0.0.1:${await http()}`,
-      /Correct REDIS_URL: what answers there is no Redis/,
-    ],
+    ['TLS without TLS', () => `rediss://127.0.0.1:${plain}`, /correct REDIS_URL/],
+    ['no TLS with TLS', () => `redis://127.0.0.1:${withTls}`, /correct REDIS_URL/],
+    ['an unknown authority', () => `rediss://127.0.0.1:${withTls}`, /certificate.* correct REDIS_URL/],
+    ['no password', () => `redis://127.0.0.1:${withPassword}`, /NOAUTH.* correct REDIS_URL/],
+    ['a wrong password', () => `redis://:no-secret-word@127.0.0.1:${withPassword}`, /WRONGPASS.* correct REDIS_URL/],
+    ['a wrong user', () => `redis://user:no-secret-word@127.0.0.1:${plain}`, /WRONGPASS.* correct REDIS_URL/],
+    ['a server of HTTP', async () => `redis://127.0.0.1:${await http()}`, /correct REDIS_URL/],
     ['TLS to a server of HTTP', async () => `rediss://127.0.0.1:${await http()}`, /REDIS_URL/],
     ['PostgreSQL', () => `redis://127.0.0.1:${postgresql}`, /REDIS_URL/],
     ['a host that does not exist', () => 'redis://nowhere.invalid', /getaddrinfo/],
@@ -284,35 +271,6 @@ describe('a wrong REDIS_URL is named in one line of the log, and the service sta
       expect(alone.log.text).not.toContain('secret-word');
     } finally {
       await alone.close();
-    }
-  });
-
-  test('a Redis that was restarted with the database is used', async () => {
-    const port = await freePort();
-    const start = (databases: string): Promise<Program> =>
-      startProgram(
-        'redis-server',
-        ['--port', `${port}`, '--bind', '127.0.0.1', '--save', '', '--databases', databases],
-        port,
-      );
-    let few = await start('16');
-    const alone = await createTestApp({ database, settings: { REDIS_URL: `redis://127.0.0.1:${port}/20` } });
-    try {
-      await until(() => alone.log.text.includes('names a database that this Redis does not have.'));
-      await few.stop();
-      few = await start('32');
-      const key = await newKey('restarted');
-      await until(async () => {
-        await call(alone, key);
-        return alone.log.text.includes('Redis is back');
-      });
-      const client = new Redis(port, '127.0.0.1', { db: 20 });
-      await call(alone, key);
-      expect(await client.dbsize()).toBe(1);
-      client.disconnect();
-    } finally {
-      await alone.close();
-      await few.stop();
     }
   });
 });

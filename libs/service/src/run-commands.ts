@@ -14,7 +14,6 @@ export type LoadApplication = () => Promise<Type>;
 export async function runCommands(definition: ServiceDefinition, load: LoadApplication): Promise<void> {
   await runProgram(definition, {
     document: async (config) => (await import('./without-service.js')).describeApplication(await load(), config),
-    scopes: async (config) => (await import('./without-service.js')).scopesOf(await load(), config),
     failureText: async (...failure) => (await import('./failure-text.js')).failureText(...failure),
   });
 }

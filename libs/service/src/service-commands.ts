@@ -4,20 +4,12 @@ import { createServer, type IncomingMessage, type ServerResponse } from 'node:ht
 import { setImmediate, setTimeout as sleep } from 'node:timers/promises';
 import { DataSource } from 'typeorm';
 import { StartupError } from '#runtime';
-import { OpenApiDocument, OperationRegistry } from '#operations';
+import { OpenApiDocument } from '#operations';
 import type { ServiceDataSource } from '#postgres';
 import { Config } from '#settings';
 import type { CommandContext, CoreConfig, ServiceDefinition } from '#definition';
 import { failureText } from './failure-text.js';
-import {
-  createProgram,
-  END_FIELD,
-  MAX_HEADER_BYTES,
-  runCommand,
-  type ServiceCommand,
-  type ServiceEnd,
-} from '#commands';
-import { allScopes } from './without-service.js';
+import { createProgram, END_FIELD, MAX_HEADER_BYTES, runCommand, type ServiceEnd } from '#commands';
 
 /** Longest time in ms until the request has arrived, and for its last output to be read. */
 const REQUEST_TIMEOUT_MS = 5_000;
@@ -54,7 +46,7 @@ export class ServiceCommands {
 
   private async run(request: IncomingMessage, response: ServerResponse): Promise<void> {
     request.socket.setTimeout(0);
-    const { words, line } = JSON.parse(decodeURIComponent((request.url ?? '').slice(1))) as ServiceCommand;
+    const { words } = JSON.parse(decodeURIComponent((request.url ?? '').slice(1))) as { words: string[] };
     // Writing to a closed connection is no fault: `pause` notices it.
     response
       .on('error', () => undefined)
@@ -68,7 +60,6 @@ export class ServiceCommands {
     const context: CommandContext = {
       print: (text) => void response.write(text),
       tell: (text) => (messages += text),
-      readLine: () => Promise.resolve(line ?? ''),
       pause: () => pause(response, signal),
       application: definition,
       exitCode: 0,
@@ -76,7 +67,6 @@ export class ServiceCommands {
       with: (type, _, work) => work(app.get(type)),
       withDatabase: (_, work) => work(app.get(DataSource)),
       document: () => Promise.resolve(app.get(OpenApiDocument)),
-      scopes: () => Promise.resolve(allScopes(app.get(OperationRegistry), definition)),
     };
     const exitCode = await runCommand(
       () => createProgram(context),

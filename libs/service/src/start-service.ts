@@ -1,4 +1,4 @@
-import { type INestApplication, Logger, type Type } from '@nestjs/common';
+import { type INestApplication, type Type } from '@nestjs/common';
 import { type NestApplication, NestFactory } from '@nestjs/core';
 import { once } from 'node:events';
 import type { Server } from 'node:http';
@@ -8,7 +8,7 @@ import { ApiKeysService } from '#access';
 import { PlatformExpressAdapter } from '#edge';
 import type { ServiceDataSource } from '#postgres';
 import { onStopSignal, StartupError } from '#runtime';
-import { BASE_PATH, goneSettings } from '#settings';
+import { BASE_PATH } from '#settings';
 import { failureText } from './failure-text.js';
 import { ServiceCommands } from './service-commands.js';
 import { type CoreConfig, loadEnvironmentFile, readConfig, type ServiceDefinition } from '#definition';
@@ -109,7 +109,6 @@ async function serve(
 
   // Log lines are held back until here; a failed start prints only its cause.
   app.flushLogs();
-  for (const warning of goneSettings()) new Logger('Settings').warn(warning);
 
   // Commands cannot open the embedded database while this process uses it, so this process runs them.
   const commands = config.databaseUrl === undefined ? new ServiceCommands(app, definition) : undefined;

@@ -65,15 +65,15 @@ test('the environment wins, also with an empty value', () => {
 });
 
 test.each([
+  ['UTF-16', Buffer.from('\uFEFFPORT=secret', 'utf16le'), /: line 1 is no assignment\. .+ in UTF-8, /],
+  ['UTF-16, big-endian', Buffer.from('\uFEFFPORT=secret', 'utf16le').swap16(), /: line 1 is no assignment\./],
+  ['UTF-16 without mark', Buffer.from('PORT=secret\n', 'utf16le'), /: line 1 is no assignment\./],
+  ['zeros, as after a crash', Buffer.alloc(100), /: line 1 is no assignment\./],
   [
-    'UTF-16',
-    Buffer.from('\uFEFFPORT=secret', 'utf16le'),
-    /^\.env cannot be read: it is UTF-16.*\. Save it as UTF-8\.$/,
+    'no assignment',
+    '\n# x\nPORT secret',
+    /^\.env cannot be read: line 3 is no assignment\. Write NAME=value in UTF-8, /,
   ],
-  ['UTF-16, big-endian', Buffer.from('\uFEFFPORT=secret', 'utf16le').swap16(), /it is UTF-16.*\. Save it as UTF-8\.$/],
-  ['UTF-16 without mark', Buffer.from('PORT=secret\n', 'utf16le'), /it is UTF-16.*\. Save it as UTF-8\.$/],
-  ['zeros, as after a crash', Buffer.alloc(100), /it is UTF-16.* or damaged: it has bytes that are 0\. /],
-  ['no assignment', '\n# x\nPORT secret', /^\.env cannot be read: line 3 is no assignment\. Write NAME=value, /],
   ['a colon', 'DATABASE_URL: secret\nPORT=1', /: line 1 is no assignment\./],
   ['a name alone', 'PORT=1\n\n"a\nb"\nsecret', /: line 3 is no assignment\./],
   ['no name', '=secret', /: line 1 is no assignment\./],
@@ -106,8 +106,6 @@ test('unknown names of .env are one warning, with the nearest known name and wit
     '.env sets what is no setting of the service: DATABASE_ULR (did you mean DATABASE_URL?), ORDERS_URL, ' +
       'database_url (did you mean DATABASE_URL?), LOG_LEVLE (did you mean LOG_LEVEL?), HOSTS (did you mean HOST?).',
   );
-  const many = Array.from({ length: 30 }, (__, index) => `OWN_${index}=x`).join('\n');
-  expect(warningOf(many)).toMatch(/ OWN_0, .* OWN_19 and 10 more\.$/);
 });
 
 test('a call without names only loads the values, and a later one tells the same as a first one', () => {

@@ -1,7 +1,6 @@
 import { readFileSync } from 'node:fs';
 import { parse } from 'dotenv';
 import { StartupError } from '#runtime';
-import { GONE_NAMES } from './gone-settings.js';
 import { isSlip, nearestName } from './nearest-name.js';
 
 const FILE = '.env';
@@ -17,16 +16,13 @@ const OF_OTHERS =
 /** Shorter names resemble those of other programs: HOME, HOST. */
 const SHORTEST_SLIP = 8;
 
-/** Most names that the warning lists. */
-const MOST_NAMES = 20;
-
 /**
  * Loads `.env` of the working directory, if it exists. Variables that are set already keep their values. A second call adds
  * nothing.
  *
  * @param known the names of all settings; none: returns no line
  * @returns a line for the operator: names that nobody knows, never values; undefined if there are none
- * @throws StartupError when the file cannot be read, is UTF-16, or has a line that is no assignment
+ * @throws StartupError when the file cannot be read, or has a line that is no assignment
  */
 export function loadEnvironmentFile(known?: readonly string[], environment = process.env): string | undefined {
   const values = parse(textOf());
@@ -41,28 +37,18 @@ export function loadEnvironmentFile(known?: readonly string[], environment = pro
     const meant = missing.find((setting) => isSlip(name, setting));
     return meant === undefined ? [] : [withNearest(name, meant)];
   });
-  const unknown = Object.keys(values).filter(
-    (name) => ![...known, ...GONE_NAMES].includes(name) && !OF_OTHERS.test(name),
-  );
-  const clauses = [
-    list(
-      `${FILE} sets what is no setting of the service:`,
-      unknown.map((name) => withNearest(name, nearestName(name, known))),
-    ),
-    list('the environment sets what is no setting of the service:', slips),
-  ].filter((clause) => clause !== undefined);
+  const unknown = Object.keys(values)
+    .filter((name) => !known.includes(name) && !OF_OTHERS.test(name))
+    .map((name) => withNearest(name, nearestName(name, known)));
+  const clause = (place: string, names: readonly string[]): string =>
+    names.length === 0 ? '' : `${place} sets what is no setting of the service: ${names.join(', ')}`;
+  const clauses = [clause(FILE, unknown), clause('the environment', slips)].filter((text) => text !== '');
   return clauses.length === 0 ? undefined : `${clauses.join('; ')}.`;
 }
 
 function withNearest(name: string, meant: string | undefined): string {
   const escaped = name.replace(/[^ -~]/g, (character) => `\\u${character.charCodeAt(0).toString(16).padStart(4, '0')}`);
   return meant === undefined ? escaped : `${escaped} (did you mean ${meant}?)`;
-}
-
-function list(what: string, names: readonly string[]): string | undefined {
-  if (names.length === 0) return undefined;
-  const more = names.length > MOST_NAMES ? ` and ${names.length - MOST_NAMES} more` : '';
-  return `${what} ${names.slice(0, MOST_NAMES).join(', ')}${more}`;
 }
 
 /** The text of the file, empty without one. Each of its lines is an assignment, a comment or white space. */
@@ -74,12 +60,6 @@ function textOf(): string {
     if ((error as NodeJS.ErrnoException).code === 'ENOENT') return '';
     throw unreadable(`${(error as Error).message}. Make it a readable file, or remove it.`);
   }
-  // Also without a byte order mark: each ASCII character of UTF-16 has a byte that is 0.
-  if (bytes.includes(0)) {
-    throw unreadable(
-      'it is UTF-16, as > of Windows PowerShell writes it, or damaged: it has bytes that are 0. Save it as UTF-8.',
-    );
-  }
   // TextDecoder removes a byte order mark, which would belong to the first name.
   const text = new TextDecoder().decode(bytes).replace(/\r\n?/g, '\n');
   const rest = text.replace(ASSIGNMENT, (assignment) => assignment.replace(/[^\n]/g, ''));
@@ -87,7 +67,7 @@ function textOf(): string {
   // The parser would skip the line, and the service would run on defaults. The line may hold a secret.
   if (wrong !== -1) {
     throw unreadable(
-      `line ${wrong + 1} is no assignment. Write NAME=value, with # before a comment and quotes in pairs.`,
+      `line ${wrong + 1} is no assignment. Write NAME=value in UTF-8, with # before a comment and quotes in pairs.`,
     );
   }
   return text;

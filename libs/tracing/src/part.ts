@@ -20,7 +20,6 @@ const TRACING_SETTINGS = {
 /** Spans of requests and statements for OpenTelemetry. */
 export const tracing = {
   settings: () => Promise.resolve(TRACING_SETTINGS),
-  settingsAfter: 'REQUEST_IN_LOG',
   start: async ({ otlpEndpoint, product }) => {
     if (otlpEndpoint === undefined) return undefined;
     const { startSdk } = await import('./tracing.js').catch(refuse);

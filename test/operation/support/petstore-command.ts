@@ -25,23 +25,16 @@ export function petstoreCommand(
   settings: Readonly<Record<string, string>>,
   ...args: string[]
 ): Promise<Outcome> {
-  return run(process.execPath, [CLI, ...args], cwd, settings, '');
+  return run(process.execPath, [CLI, ...args], cwd, settings);
 }
 
 /**
  * As `petstoreCommand`, of a line of bash, such as `petstore keys list | head -1`. The exit code is that of the first command
  * of a pipe that fails.
- *
- * @param input standard input of the line
  */
-export function petstoreLine(
-  cwd: string,
-  settings: Readonly<Record<string, string>>,
-  line: string,
-  input = '',
-): Promise<Outcome> {
+export function petstoreLine(cwd: string, settings: Readonly<Record<string, string>>, line: string): Promise<Outcome> {
   const script = `set -o pipefail; petstore() { '${process.execPath}' '${CLI}' "$@"; }; ${line}`;
-  return run('bash', ['--norc', '-c', script], cwd, settings, input);
+  return run('bash', ['--norc', '-c', script], cwd, settings);
 }
 
 function run(
@@ -49,7 +42,6 @@ function run(
   args: readonly string[],
   cwd: string,
   settings: Readonly<Record<string, string>>,
-  input: string,
 ): Promise<Outcome> {
   const options = { cwd, env: { PATH: process.env.PATH, ...settings }, timeout: TIMEOUT_MS, maxBuffer: 1e9 };
   return new Promise((resolve, reject) => {
@@ -60,6 +52,6 @@ function run(
       } else resolve({ code, stdout, stderr });
     });
     // A command that reads nothing closes its end.
-    child.stdin?.on('error', () => undefined).end(input);
+    child.stdin?.on('error', () => undefined).end();
   });
 }

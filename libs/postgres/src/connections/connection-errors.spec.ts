@@ -10,9 +10,7 @@ test.each([
   ...['ERR_SSL_SSLV3_ALERT_CLOSE_NOTIFY', '08006', '25P04', '28P01', '3D000', '57P01', '57P02', '57P03'].map(away),
   ['database_away', undefined, 'Connection terminated unexpectedly'],
   ['database_away', undefined, 'Connection terminated due to connection timeout'],
-  ['database_away', undefined, 'Cannot use a pool after calling end on the pool'],
   ['database_away', undefined, 'Client has encountered a connection error and is not queryable'],
-  ['database_busy', undefined, 'timeout exceeded when trying to connect'],
   ['database_slow', undefined, 'Query read timeout'],
   ['database_refused', '53100', 'could not extend file'],
   ['database_refused', '53300', 'too many connections'],
@@ -35,8 +33,3 @@ test.each(['23505', '22003', '42P01', '42601', '40001', '57014', 'ERR_ASSERTION'
     expect(asUnavailable(error)).toBe(error);
   },
 );
-
-test('500: a change in a READ ONLY transaction of a database that accepts changes', () => {
-  const error = new QueryFailedError('INSERT', [], failure('25006'));
-  expect(asUnavailable(error, true, true)).toBe(error);
-});

@@ -27,18 +27,9 @@ const POOLER_REFUSALS =
  */
 const STALE = /^(26000|42...|0A000|XX000)$/;
 
-const MESSAGES = new RegExp(
-  [
-    '^Connection terminated',
-    '^timeout e',
-    '^Query read timeout$',
-    '^Cannot use a pool after calling end',
-    '^Client (has encountered a connection error|was closed) and is not queryable$',
-    '^The server does not support SSL connections$',
-    '^There was an error establishing an SSL connection$',
-    '^Received unexpected .* message from backend',
-  ].join('|'),
-);
+/** Messages of pg about an established connection, without a code. */
+const MESSAGES =
+  /^(Connection terminated|Query read timeout$|Client (has encountered a connection error|was closed) and is not queryable$|Received unexpected .* message)/;
 
 /** An error of Node, PostgreSQL or TypeORM. */
 interface DatabaseFailure extends NodeJS.ErrnoException, Partial<Pick<DatabaseError, 'severity' | 'where'>> {
@@ -103,12 +94,10 @@ export function isCancelledWait(error: unknown): error is Error {
  *
  * @param isSentChange whether PostgreSQL may have received a change; if so, and unless it refused the statement, the message
  *   says that the outcome is unknown
- * @param isWritable whether the database accepts changes; if so, one was refused because its transaction is READ ONLY
  */
-export function asUnavailable(error: unknown, isSentChange = false, isWritable = false): unknown {
+export function asUnavailable(error: unknown, isSentChange = false): unknown {
   if (!isConnectionFailure(error)) return error;
   const { code, message } = failureOf(error);
-  if (isWritable && code === '25006') return error;
   const isRefusal = (typeof code === 'string' && REFUSALS.test(code)) || POOLER_REFUSALS.test(message);
   return isSentChange && !isRefusal ? unavailable(error, OUTCOME_UNKNOWN) : unavailable(error);
 }
@@ -146,13 +135,9 @@ function causeOf(error: Error): UnavailableCause {
 const ADVICE: Readonly<Record<string, string>> = {
   '42501':
     '. Grant the user of DATABASE_URL what "Roles and rights" of docs/operating.md lists; migrate and move need the owner.',
-  '42P01':
-    '. If the database was restored in part, restore the whole backup; else a module names a table that no migration makes.',
   '25006': ': the database is a standby or read-only. Set DATABASE_URL to the primary.',
   '53100': '. The disk of PostgreSQL is full: free some space on it, and try again.',
   '53300': '. Raise max_connections of PostgreSQL, or lower DATABASE_POOL_SIZE.',
-  '57P01': ': by a signal, or by an administrator.',
-  '57014': '. Something in the database blocks or slows it down: try again when that has ended.',
 };
 
 /**
@@ -174,7 +159,7 @@ export function databaseFault(error: unknown): StartupError | undefined {
 }
 
 /** The innermost error: that of PostgreSQL or of the socket. */
-export function rootFault(error: unknown): DatabaseFailure | undefined {
+function rootFault(error: unknown): DatabaseFailure | undefined {
   const fault = error as DatabaseFailure | undefined;
   const inner = fault?.driverError ?? fault?.cause;
   return inner === undefined || typeof fault?.severity === 'string' ? fault : rootFault(inner);

@@ -1,24 +1,8 @@
 import pg, { type ClientBase, type PoolClient, type PoolConfig } from 'pg';
 import { ApiError, serviceUnavailable } from '#errors';
-import {
-  collectParameters,
-  destroySocket,
-  isReady,
-  transactionStatusOf,
-  unansweredStatement,
-} from '../pg-connection.internals.js';
-import { EXACT, EXACT_TYPES, type Execute, type Statement } from '../statements.js';
-import {
-  asUncertain,
-  asUnavailable,
-  isConnectionFailure,
-  isUndone,
-  mayBeStale,
-  unavailable,
-} from './connection-errors.js';
-
-/** Largest number of callers that wait for a connection of a pool. One more is refused at once. */
-const MAX_WAITING = 1_000;
+import { destroySocket, isReady, transactionStatusOf, unansweredStatement } from '../pg-connection.internals.js';
+import { EXACT, EXACT_TYPES } from '../statements.js';
+import { unavailable } from './connection-errors.js';
 
 /** Interval in ms of the search for late statements and for commits that wait for a standby. */
 const WATCH_MS = 250;
@@ -26,9 +10,6 @@ const WATCH_MS = 250;
 /** The commits of this role, of every process, that have waited for a synchronous standby for over a second. */
 const STANDBY_WAITS = `${EXACT}SELECT count(*) FROM pg_stat_activity
   WHERE usename = current_user AND wait_event = 'SyncRep' AND state_change < now() - interval '1 second'`;
-
-/** Largest number of attempts of a statement that PostgreSQL has undone because of a concurrent one, by SQLSTATE (see `isUndone`). */
-const MAX_ATTEMPTS: Readonly<Record<string, number>> = { '40001': 20, '40P01': 3 };
 
 /** Largest number of parameters: the protocol counts them in 16 bits. */
 const MAX_PARAMETERS = 65_535;
@@ -58,20 +39,14 @@ type Release = (error?: Error | boolean) => void;
 type ConnectCallback = (error: Error | undefined, client: PoolClient | undefined, release: Release) => void;
 
 /**
- * pg's pool, for statements of our own and of TypeORM. It differs from pg's in six ways:
- *
- * - No error of a connection ends the process. pg-pool itself listens to idle connections only.
- * - While the database is silent (sends no response at all, see `breaker.ts`), every caller is refused at once.
- * - At most MAX_WAITING callers wait for a connection.
- * - A connection that is released with an open transaction, or that does not end a failed one in a second, is closed.
- * - A connection whose statement gets no response for `answerTimeoutMs` is closed.
- * - Changes are refused while too many earlier ones wait for a synchronous standby.
+ * pg's pool, for statements of our own and of TypeORM. No error of a connection ends the process: pg-pool itself listens to idle ones
+ * only. A connection is closed when it is released with an open transaction, when it does not end a failed one in a second, and
+ * when its statement is late.
  */
 export class ServicePool extends pg.Pool {
   answered = 0;
   isDistributed = false;
   private readonly clients: Set<pg.Client>;
-  private readonly parameters: Map<string, string>;
   private readonly watch: NodeJS.Timeout | undefined;
   private silence: Error | undefined;
   /** Number of statements without a response, which may wait for a synchronous standby. */
@@ -84,13 +59,10 @@ export class ServicePool extends pg.Pool {
 
   constructor(options: ServicePoolOptions) {
     const clients = new Set<pg.Client>();
-    const parameters = new Map<string, string>();
-    const Client = (options.Client ?? pg.Client) as typeof pg.Client;
-    class PooledClient extends Client {
+    class PooledClient extends pg.Client {
       constructor(clientOptions?: PoolConfig) {
         super(clientOptions);
         clients.add(this);
-        collectParameters(this, parameters);
         this.once('end', () => clients.delete(this));
         // Statements fail with the error anyway, and pg-pool replaces idle connections.
         this.on('error', () => undefined);
@@ -115,7 +87,6 @@ export class ServicePool extends pg.Pool {
     const own = { ...options, onConnect, Client: connectable(PooledClient) };
     super(own);
     this.clients = clients;
-    this.parameters = parameters;
     const { admit, answerTimeoutMs } = options;
     this.admit = admit;
     if (answerTimeoutMs === undefined) return;
@@ -126,11 +97,6 @@ export class ServicePool extends pg.Pool {
     return this.totalCount - this.idleCount;
   }
 
-  /** Whether the database has reported that it is no standby and not read-only, as PostgreSQL 14 and later do. */
-  get isWritable(): boolean {
-    return ['in_hot_standby', 'default_transaction_read_only'].every((name) => this.parameters.get(name) === 'off');
-  }
-
   get isSilent(): boolean {
     return this.silence !== undefined;
   }
@@ -138,8 +104,8 @@ export class ServicePool extends pg.Pool {
   /**
    * A connection of the pool.
    *
-   * @throws ApiError UNAVAILABLE while the database is silent, when too many callers wait, and for a connection that never became one,
-   *   whatever the cause; any error of `admit`
+   * @throws ApiError UNAVAILABLE while the database is silent, and for a connection that never became one, whatever the cause; any
+   *   error of `admit`
    */
   override connect(): Promise<PoolClient>;
   override connect(callback: ConnectCallback): void;
@@ -182,7 +148,6 @@ export class ServicePool extends pg.Pool {
     try {
       if (this.silence !== undefined) throw unavailable(this.silence);
       this.admit?.();
-      if (this.waitingCount >= MAX_WAITING) throw serviceUnavailable('database_busy');
     } catch (error) {
       callback(error as Error, undefined, () => undefined);
       return;
@@ -243,59 +208,4 @@ function connectable(Client: typeof pg.Client): typeof pg.Client {
       return Object.assign(new Client({ ...options, connectionString: undefined }), { connect });
     }
   } as unknown as typeof pg.Client;
-}
-
-/** Runs statements on connections of a pool. */
-export class StatementRunner {
-  constructor(
-    private readonly pool: ServicePool,
-    readonly execute: Execute,
-  ) {}
-
-  /**
-   * Repeats a statement that PostgreSQL undoes for a concurrent one, as it does where `default_transaction_isolation` of the role is not
-   * `read committed`, or for a deadlock with a change of the schema. It has had no effect.
-   *
-   * @throws ApiError UNAVAILABLE, which says whether the change may have been made; QueryFailedError
-   */
-  async run<Row extends unknown[]>(statement: Statement, values: readonly unknown[], isChange = false): Promise<Row[]> {
-    for (let attempt = 1; ; attempt++) {
-      let isSent = false;
-      try {
-        const client = await this.pool.connect();
-        isSent = true;
-        return await this.runOn<Row>(client, statement, values, isChange);
-      } catch (error) {
-        if (isUndone(error) && attempt < (MAX_ATTEMPTS[error.code] ?? 0)) continue;
-        throw asUnavailable(
-          this.pool.isDistributed && isSent && isChange ? asUncertain(error) : error,
-          isSent && isChange,
-        );
-      }
-    }
-  }
-
-  /** Runs a statement on a connection that the caller has taken from the pool, and releases it. Throws what `execute` does. */
-  private async runOn<Row extends unknown[]>(
-    client: PoolClient,
-    statement: Statement,
-    values: readonly unknown[],
-    isChange = false,
-  ): Promise<Row[]> {
-    let failure: Error | undefined;
-    try {
-      if (isChange) this.pool.admitChange();
-      return await this.execute<Row>(client, statement, values);
-    } catch (error) {
-      if (isConnectionFailure(error)) failure = error;
-      if (statement.name === '' || !mayBeStale(error)) throw error;
-      // The statement had no effect (DEALLOCATE, or a changed table). Without a name it is parsed anew. If it works now,
-      // its preparation was stale. Releasing with `failure` closes the connection: other preparations may be stale, too.
-      const rows = await this.execute<Row>(client, { ...statement, name: '' }, values);
-      failure = error as Error;
-      return rows;
-    } finally {
-      client.release(failure);
-    }
-  }
 }

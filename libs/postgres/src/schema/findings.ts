@@ -93,6 +93,12 @@ export async function findingsOf(dataSource: DataSource, product: Product): Prom
   const lacks = 'The role of the service lacks rights. As the owner, run:';
   const lost = states.flatMap((state) => state.lost ?? []);
   const behind = states.flatMap((state) => (state.grants === '' && state.behind) || []);
+  const faultOf = (text: string | undefined): StartupError | undefined => (text ? new StartupError(text) : undefined);
+  // Where no index has the ids, it reads the table. To take too long is no reason against a start.
+  const sequences =
+    behind.length === 0
+      ? []
+      : await dataSource.query<{ warning: string }[]>(EXACT + behind.join(' UNION ALL ')).catch(() => []);
   return {
     // A pending migration may make an identity column.
     fault:
@@ -100,17 +106,8 @@ export async function findingsOf(dataSource: DataSource, product: Product): Prom
       faultOf(ownGrants && `${lacks} ${ownGrants}.`) ??
       schemaFault(await migrationStatus(dataSource), product) ??
       faultOf(lost.join(' ')),
-    warnings: [...warnings, ...(grants ? [`${lacks} ${grants}.`] : []), ...(await warningsOf(dataSource, behind))],
+    warnings: [...warnings, ...(grants ? [`${lacks} ${grants}.`] : []), ...sequences.map(({ warning }) => warning)],
   };
-}
-
-const faultOf = (text: string | undefined): StartupError | undefined => (text ? new StartupError(text) : undefined);
-
-async function warningsOf(dataSource: DataSource, queries: readonly string[]): Promise<string[]> {
-  if (queries.length === 0) return [];
-  // Where no index has the ids, it reads the table. To take too long is no reason against a start.
-  const found = dataSource.query<{ warning: string }[]>(EXACT + queries.join(' UNION ALL ')).catch(() => []);
-  return (await found).map(({ warning }) => warning);
 }
 
 function usedTables({ entityMetadatas }: DataSource): string {

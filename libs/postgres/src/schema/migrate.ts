@@ -21,9 +21,6 @@ const PAUSE_MS = 2_000;
 /** SQLSTATEs of a statement that did not get a lock in time, and of one that PostgreSQL chose to end a deadlock. */
 const NO_LOCK = new Set<unknown>(['55P03', '40P01']);
 
-/** SQLSTATEs of a table, type, function, index or column that exists already. */
-const EXISTS = new Set<unknown>(['42P07', '42710', '42723', '42701']);
-
 /**
  * TypeORM's own table, with the additional columns `applied_at` and `backward_compatible`; and that in which generated migrations
  * store the definitions of views and generated columns, which TypeORM would create for entities only.
@@ -76,10 +73,7 @@ export async function migrate(dataSource: DataSource, report: Report = () => und
     const pending = status.filter(({ appliedAt }) => appliedAt === undefined).map(({ name }) => name);
     for (const [index, name] of pending.entries()) {
       const migration = known.get(name) as Migration;
-      const applied = status.map((each) => each.name).filter((each) => !pending.slice(index).includes(each));
-      const makerOf = (message: string): string | undefined =>
-        applied.find((each) => namesAll(known.get(each), message.match(/(?<=")\w+(?=")/g) ?? []));
-      await change(queryRunner, name, migration, report, makerOf, async () => {
+      await change(queryRunner, name, migration, report, async () => {
         // In the transaction, so that a migration which is undone leaves nothing; and only here, because a read-only database
         // and a user without the right to create tables are accepted as long as nothing is pending.
         await queryRunner.query(CREATE_TABLES).catch((error: unknown) => Promise.reject(databaseFault(error) ?? error));
@@ -102,9 +96,8 @@ export async function migrate(dataSource: DataSource, report: Report = () => und
 }
 
 /**
- * Reverts the migration that was applied last. Waits for locks as `migrate` does.
+ * Reverts the migration that was applied last, and returns its name; undefined when none is applied. Waits for locks as `migrate` does.
  *
- * @returns its name; undefined when none is applied
  * @throws StartupError when the revert fails (it is rolled back), the migration or the schema is another version's, or the lock is held for over 60 s
  */
 export async function revertLastMigration(
@@ -122,7 +115,7 @@ export async function revertLastMigration(
         `Migration ${last} is unknown to this version. Revert it with the version that applied it.`,
       );
     }
-    await change(queryRunner, last, migration, report, undefined, async () => {
+    await change(queryRunner, last, migration, report, async () => {
       await migration.down(queryRunner);
       await queryRunner.query('DELETE FROM schema_migration WHERE name = $1', [last]);
     });
@@ -137,22 +130,12 @@ async function refuseInvalidIndexes(queryRunner: QueryRunner): Promise<void> {
   throw new Error(`invalid index ${names}. Drop it (DROP INDEX CONCURRENTLY), and run migrate again.`);
 }
 
-/** Whether the code of a migration has all of these words. */
-function namesAll(migration: Migration | undefined, words: readonly string[]): boolean {
-  return words.length > 0 && words.every((word) => new RegExp(`\\b${word}\\b`).test(migration?.up.toString() ?? ''));
-}
-
-/**
- * Repeats `work`, which applies or reverts a migration, when it did not get a lock in time.
- *
- * @param makerOf the applied migration that has made what exists already, according to PostgreSQL's message
- */
+/** Repeats `work`, which applies or reverts a migration, when it did not get a lock in time. */
 async function change(
   queryRunner: QueryRunner,
   name: string,
   { transaction }: Migration,
   report: Report,
-  makerOf: ((message: string) => string | undefined) | undefined,
   work: () => Promise<void>,
 ): Promise<void> {
   const isTransactional = transaction !== false;
@@ -172,15 +155,9 @@ async function change(
       if (!isLate || attempt === LOCK_ATTEMPTS) {
         const outcome = isOutcomeUnknown(error) ? ' or was applied without a confirmation' : ' and was undone';
         const undone = isTransactional ? outcome : '';
-        const maker = EXISTS.has(code) ? makerOf?.(message) : undefined;
         const advice = isLate
-          ? `. A long transaction holds its lock, such as a backup: pg_stat_activity shows it. Run the command again then.`
-          : maker !== undefined
-            ? `. Migration ${maker} has made it: delete one of the two, such as after a merge.`
-            : EXISTS.has(code)
-              ? '. schema_migration does not list what made it: another application, or a backup that was restored in part. ' +
-                'Set the database to an empty one, or restore the whole backup.'
-              : '';
+          ? '. A long transaction holds its lock, such as a backup: pg_stat_activity shows it.'
+          : '';
         throw new StartupError(`Migration ${name} failed${undone}: ${message}${advice}`, { cause: error });
       }
       report(`${name} got no lock in time, attempt ${attempt}. It tries again.`);

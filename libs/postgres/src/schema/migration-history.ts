@@ -23,35 +23,28 @@ export interface MigrationStatus {
   readonly backwardCompatible: boolean;
 }
 
-/** Whether the history of migrations exists, and has our columns; `nowhere` without a schema in which it could. */
-const HISTORY = `${EXACT}
-  SELECT CASE WHEN history IS NULL AND current_schema() IS NULL THEN 'nowhere'
-    WHEN history IS NULL THEN 'missing' WHEN 5 = (
-    SELECT count(*) FROM pg_attribute WHERE attrelid = history AND NOT attisdropped
-    AND attname IN ('id', 'timestamp', 'name', 'applied_at', 'backward_compatible')) THEN 'ours' ELSE 'foreign' END AS state
-  FROM (SELECT to_regclass('schema_migration') AS history) search`;
+/** The history of migrations, if it exists, and the schema in which it could. */
+const HISTORY = `${EXACT}SELECT to_regclass('schema_migration')::text AS history, current_schema()::text AS schema`;
 
 /**
  * Every migration of this version and of the database, oldest first.
  *
- * @param own the connection to use, if the caller has one
- * @throws StartupError when another application's table has the name of the history, or no schema of the search_path exists
+ * @param through the connection to use, if the caller has one
+ * @throws StartupError when no schema of the search_path exists
  */
-export async function migrationStatus(dataSource: DataSource, own?: QueryRunner): Promise<MigrationStatus[]> {
-  const queryRunner = own ?? dataSource.createQueryRunner('master');
-  try {
-    const [known, applied] = [knownMigrations(dataSource), await appliedMigrations(queryRunner)];
-    // Each name ends with its Unix time in ms, 13 digits.
-    const byTime = (one: string, other: string): number => Number(one.slice(-13)) - Number(other.slice(-13));
-    return [...new Set([...known.keys(), ...applied.keys()])].sort(byTime).map((name) => ({
-      name,
-      appliedAt: applied.get(name)?.appliedAt,
-      isKnown: known.has(name),
-      backwardCompatible: (applied.get(name) ?? known.get(name))?.backwardCompatible === true,
-    }));
-  } finally {
-    if (own === undefined) await queryRunner.release();
-  }
+export async function migrationStatus(
+  dataSource: DataSource,
+  through: DataSource | QueryRunner = dataSource,
+): Promise<MigrationStatus[]> {
+  const [known, applied] = [knownMigrations(dataSource), await appliedMigrations(through)];
+  // Each name ends with its Unix time in ms, 13 digits.
+  const byTime = (one: string, other: string): number => Number(one.slice(-13)) - Number(other.slice(-13));
+  return [...new Set([...known.keys(), ...applied.keys()])].sort(byTime).map((name) => ({
+    name,
+    appliedAt: applied.get(name)?.appliedAt,
+    isKnown: known.has(name),
+    backwardCompatible: (applied.get(name) ?? known.get(name))?.backwardCompatible === true,
+  }));
 }
 
 /**
@@ -87,13 +80,10 @@ export function foreignSchema(status: readonly MigrationStatus[]): StartupError 
     );
   }
   if (foreign.length === 0) return undefined;
-  const has = `it has ${foreign.map(({ name }) => name).join(', ')}`;
   return new StartupError(
-    missing.length === 0
-      ? `The database schema is newer than this version and not backward compatible: ${has}. ` +
-          `Start the version that applied it, or revert with its command migrate:revert.`
-      : `The database schema is of another line of versions, such as one before 1.0.0, or of another application: ${has}, ` +
-          `and lacks ${missing.join(', ')}. Set the database to an empty one, or start the version that made this one.`,
+    `The database schema is newer than this version and not backward compatible: it has ${foreign.map(({ name }) => name).join(', ')}. ` +
+      'Start the version that applied it, or revert with its command migrate:revert. Set the database of another application to ' +
+      'an empty one.',
   );
 }
 
@@ -128,33 +118,23 @@ export function knownMigrations(dataSource: DataSource): Map<string, Migration> 
 
 /** The applied migrations by name, in the order in which they were applied, as the versions that applied them declared them. */
 export async function appliedMigrations(
-  queryRunner: QueryRunner,
-): Promise<Map<string, Omit<MigrationStatus, 'isKnown'>>> {
-  // Structured results: these read for certain (see `ServiceQueryRunner`).
-  const { records: found } = await queryRunner.query(HISTORY, [], true);
-  const [{ state }] = found as [{ state: 'nowhere' | 'missing' | 'foreign' | 'ours' }];
-  if (state === 'nowhere') {
+  through: DataSource | QueryRunner,
+): Promise<Map<string, Pick<MigrationStatus, 'appliedAt' | 'backwardCompatible'>>> {
+  const [{ history, schema }] = (await through.query(HISTORY)) as [Record<'history' | 'schema', string | null>];
+  if (schema === null) {
     throw new StartupError(
       'No schema of the search_path exists, or the user of DATABASE_URL may use none. Set the search_path of that user ' +
         'to one, by ALTER ROLE … SET search_path TO public.',
     );
   }
-  if (state === 'missing') return new Map();
-  if (state === 'foreign') {
-    throw new StartupError(
-      'The database has a table schema_migration of another application. Set the database to another one, ' +
-        'or the search_path of its roles to a schema of its own.',
-    );
-  }
-  const { records } = await queryRunner.query(
+  if (history === null) return new Map();
+  const applied = (await through.query(
     `${EXACT}SELECT name, ${epochOf('applied_at')} AS epoch, backward_compatible::text AS compatible FROM schema_migration ORDER BY id`,
-    [],
-    true,
-  );
+  )) as Record<'name' | 'epoch' | 'compatible', string>[];
   return new Map(
-    (records as Record<'name' | 'epoch' | 'compatible', string>[]).map(({ name, epoch, compatible }) => [
+    applied.map(({ name, epoch, compatible }) => [
       name,
-      { name, appliedAt: timeOf(epoch), backwardCompatible: compatible === 'true' },
+      { appliedAt: timeOf(epoch), backwardCompatible: compatible === 'true' },
     ]),
   );
 }

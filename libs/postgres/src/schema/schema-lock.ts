@@ -23,9 +23,6 @@ const SET_LIMITS = `${EXACT}
   SELECT set_config(name, limits ->> name, false) FROM pg_settings, (SELECT $1::json) l (limits)
   WHERE limits ->> name IS NOT NULL`;
 
-/** Makes PostgreSQL notice within 1 s that the process was killed, and end its statement. On Windows PostgreSQL refuses it. */
-const WATCH_CLIENT = `SET client_connection_check_interval = '1s'`;
-
 /** The process of a server that serves the session; none for the embedded engine, which ends with this process. */
 async function serverProcess(through: DataSource | QueryRunner): Promise<string | undefined> {
   const query = `${EXACT}SELECT pid::text FROM pg_stat_activity WHERE pid = pg_backend_pid() AND backend_type = 'client backend'`;
@@ -51,7 +48,9 @@ export async function withSchemaLock<T>(
     if (pid !== undefined) {
       // Two connections with one session, or one connection with two.
       if ((await serverProcess(dataSource)) === pid || (await serverProcess(queryRunner)) !== pid) {
-        throw new StartupError('Migrations cannot pass a pooler in transaction mode. Set DATABASE_DIRECT_URL.');
+        throw new StartupError(
+          'Migrations cannot pass a pooler in transaction mode: set DATABASE_DIRECT_URL to a URI that bypasses it.',
+        );
       }
       const stop = (): void => {
         isStopping = true;
@@ -60,7 +59,8 @@ export async function withSchemaLock<T>(
       forgetSignals = onStopSignal(stop, () => process.exit(1));
     }
     await queryRunner.query(SET_LIMITS, [LIMITS]);
-    await queryRunner.query(WATCH_CLIENT).catch(() => undefined);
+    // PostgreSQL notices that this process was killed, and ends its statement. On Windows it refuses the setting.
+    await queryRunner.query(`SET client_connection_check_interval = '1s'`).catch(() => undefined);
     await acquireSchemaLock(queryRunner);
     try {
       const result = await work(queryRunner);
