@@ -11,15 +11,10 @@ const FIELDS_OF_CONTENT = ['Content-Disposition', 'Content-Encoding', 'ETag', 'E
 /** Removed except from a 416, which they explain (RFC 9110, section 15.5.17). */
 const FIELDS_OF_RANGES = ['Accept-Ranges', 'Content-Range'];
 
-/** Settings of Express for its own JSON, which has no int64 then. */
-const JSON_SETTINGS = ['json escape', 'json replacer', 'json spaces'];
-
 /** Lets `response.json`, and `response.send` of an object, write what the service writes for a returned value. */
 export function writeOwnJson(app: Express): void {
-  const byExpress = app.response.json;
   app.response.json = function (value: unknown) {
     const body = value instanceof ErrorBody ? prepareError(this, value) : value;
-    if (JSON_SETTINGS.some((name) => app.get(name) !== undefined)) return byExpress.call(this, body);
     const text = jsonOf(body);
     if (!this.hasHeader('Content-Type')) this.setHeader('Content-Type', 'application/json');
     const isRead = this.req.method === 'GET' || this.req.method === 'HEAD';
