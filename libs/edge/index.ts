@@ -13,7 +13,7 @@ export {
   servedRequest,
   servedRequestOf,
 } from './src/requests/request-context.js';
-export { connectionsBeside, SERVER_SETTINGS } from './src/requests/server-limits.js';
+export { SERVER_SETTINGS } from './src/requests/server-limits.js';
 
 /**
  * See `nest.internals.ts`. Imported when it is called, since another release of Nest may lack what it imports: call it for tested releases

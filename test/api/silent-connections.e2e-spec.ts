@@ -73,15 +73,6 @@ describe('with a short KEEP_ALIVE_TIMEOUT_MS', () => {
     expect(client.text()).toBe('');
     expect(await traces(hasty)).toEqual(before);
   });
-
-  test('blank lines do not prolong its life', async () => {
-    const overdue = once(hasty.nest.getHttpServer() as Server, 'clientError');
-    const client = await open(hasty.port);
-    await overdue;
-    const trickle = setInterval(() => client.socket.write('\r\n'), 100);
-    await closed(client).finally(() => clearInterval(trickle));
-    expect(client.text()).toBe('');
-  });
 });
 
 test.each([

@@ -50,15 +50,6 @@ testOnce('a BOOTSTRAP_API_KEY that looks like a key of this service but has a wr
   expect(line).not.toContain('secret');
 });
 
-test('a port in use, before the database is opened', async () => {
-  const server = createServer().listen(0, '127.0.0.1');
-  await once(server, 'listening');
-  const { port } = server.address() as AddressInfo;
-  const settings = { DATABASE_URL: 'postgresql://127.0.0.1:1/none', PORT: String(port) };
-  const line = await services.refusal(settings).finally(() => server.close());
-  expect(line).toBe(`petstore: Port ${port} is in use. Stop the process that uses it, or set PORT to a free one.`);
-});
-
 testOnce('arguments, which only commands have', async () => {
   const main = join(import.meta.dirname, '../../dist/bundle/main.js');
   expect(await services.refusal(database.settings, [main, '--help'])).toBe(
@@ -136,7 +127,6 @@ if (engine === 'postgresql') {
     const free = await freePort();
     const late = services.start({ DATABASE_URL: url.href, PORT: String(free) });
     await until(() => service.stderr !== '' && late.stderr !== '');
-    // Taken after the start has looked.
     const other = createServer().listen(free);
     isAway = false;
     await service.origin();

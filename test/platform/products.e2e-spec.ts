@@ -1,5 +1,4 @@
-import { Module } from '@nestjs/common';
-import { createApplication, defineService, PlatformModule, readConfig } from '#service';
+import { defineService, readConfig } from '#service';
 import { PET_STORE } from '../../src/app.description.js';
 import { createTestApp, type TestApp } from '../support/app.js';
 
@@ -35,15 +34,6 @@ test.each([0, 1])('two applications in one process keep their own names: number 
   const metrics = [...text.matchAll(/^# TYPE (?!process_|nodejs_)(\S+)/gm)].map(([, metric]) => metric);
   expect(metrics).toContain(`${name}_http_requests_in_flight`);
   expect(metrics.filter((metric) => !metric?.startsWith(`${name}_`))).toEqual([]);
-});
-
-test('an application refuses the settings of another one', async () => {
-  @Module({ imports: [PlatformModule.forRoot(KENNEL)] })
-  class KennelModule {}
-  const config = await readConfig(PET_STORE, { DATA_DIR: '/nowhere' });
-  await expect(createApplication(KennelModule, config)).rejects.toThrow(
-    'KennelModule is the service kennel, but these are settings of petstore: use readConfig(…) of its definition.',
-  );
 });
 
 test.each([

@@ -9,7 +9,6 @@ import {
   type Type as Class,
   UsePipes,
   ValidationPipe,
-  VERSION_NEUTRAL,
 } from '@nestjs/common';
 import { APP_PIPE } from '@nestjs/core';
 import { MessagePattern } from '@nestjs/microservices';
@@ -116,19 +115,6 @@ class TestNestedController {
   add(@Body() _order: TestNestedOrder): void {}
 }
 
-/** A controller with one public handler of GET. */
-function routeOf(path: string): Class {
-  @Public()
-  @Controller({ version: VERSION_NEUTRAL })
-  class TestController {
-    @Get(path)
-    answer(): string {
-      return path;
-    }
-  }
-  return TestController;
-}
-
 const globalPipe = (options: object): ValidationPipe => new ValidationPipe({ transform: true, ...options });
 
 const unprotected = (what: string): string =>
@@ -185,16 +171,6 @@ const STARTS: [name: string, options: TestAppOptions, sentence: string | RegExp]
     'nested members without a class',
     added({ controllers: [TestNestedController] }),
     /^@ValidateNested\(\) needs @Type\(\(\) => TheClass\) beside it, .*: TestNestedOrder\.units, Line\.unit\.$/,
-  ],
-  [
-    'a route that hides one of the platform by a parameter',
-    added({ controllers: [routeOf('health/:check')] }),
-    /^The route \/health\/live is never reached: \/health\/:check stands before it\. /,
-  ],
-  [
-    'a route that hides one of the platform',
-    added({ controllers: [routeOf('metrics')] }),
-    /^The route \/metrics is never reached: \/metrics stands before it\. /,
   ],
 ];
 

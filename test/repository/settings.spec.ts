@@ -1,6 +1,5 @@
 import { readFileSync } from 'node:fs';
 import { StartupError } from '#runtime';
-import { connectionsBeside } from '#edge';
 import { configReader } from '#service';
 import { Config } from '#settings';
 import { LOCK_TIMEOUT_MS } from '../../libs/postgres/src/schema/schema-lock.js';
@@ -277,10 +276,4 @@ test('one line names all wrong settings, each once', () => {
   expect(faultOf({ PORT: 'x', DATABASE_DIRECT_URL: 'y', LOG_LEVEL: 'w', DATABASE_URL })).toMatch(
     /^Wrong settings: PORT must be [^;]+; DATABASE_DIRECT_URL must be [^;]+; LOG_LEVEL must be [^;]+\. \.env\.example describes every setting\.$/,
   );
-});
-
-test('a process takes no more connections than the limit of open files has room for', () => {
-  expect(connectionsBeside(10, 10_000, Infinity)).toBe(10_000);
-  expect(connectionsBeside(20, 10_000, 1_024)).toBe(904);
-  expect(connectionsBeside(10, 10_000, 64)).toBe(1);
 });

@@ -54,16 +54,12 @@ export async function configReader<D extends ServiceDefinition>(
   definition: D,
 ): Promise<(environment?: Environment) => ConfigOf<D>> {
   const settings = await settingsOf(definition);
-  const { connectionsBeside } = await import('#edge');
-  const { MAX_ENGINE_FILES } = await import('#embedded-postgres');
   return (environment) => {
     const values = readSettings(settings, environment) as CoreConfig & Record<string, never>;
-    const { databasePoolSize, databaseUrl, maxConnections, port, productionBaseUrl } = values;
-    const ofDatabase = databaseUrl === undefined ? MAX_ENGINE_FILES : databasePoolSize;
+    const { port, productionBaseUrl } = values;
     return Object.freeze(
       Object.assign(new Config(), values, {
         product: definition.product,
-        maxConnections: connectionsBeside(ofDatabase, maxConnections),
         publicBaseUrl: productionBaseUrl ?? `http://localhost:${port || 3000}/v1`,
       }),
     ) as unknown as ConfigOf<D>;

@@ -12,19 +12,10 @@ import {
   VALIDATION_FAILED,
 } from '#errors';
 import { type JsonLimits, readJson } from '#json';
-import { SMALL_CHUNKS } from './connections/parser-errors.js';
-import { filterChunks, stopReading } from './node-http.internals.js';
 import { announcesBody, hasJustArrived } from './requests/request-checks.js';
 import { advance, BODY } from './requests/request-context.js';
 import type { RequestsInFlight } from './requests/requests-in-flight.js';
-import {
-  CHUNK_COST,
-  FREE_CHUNKS,
-  LARGE_BODY_BYTES,
-  MAX_BYTES_OF_BODIES,
-  MAX_FORM_BYTES,
-  SMALL_CHUNK_BYTES,
-} from './requests/server-limits.js';
+import { CHUNK_COST, LARGE_BODY_BYTES, MAX_BYTES_OF_BODIES, MAX_FORM_BYTES } from './requests/server-limits.js';
 import type { Turns } from './requests/turns.js';
 
 const JSON_TYPE = 'application/json';
@@ -258,21 +249,4 @@ function sendContinue({ context, res }: Request): void {
   if (context.bodyStage !== BODY.CONTINUE_AWAITED) return;
   advance(context, BODY.CONTINUED);
   res?.writeContinue();
-}
-
-/**
- * Refuses a chunked body with too many small chunks, as an error of the parser: `refuse` is called once, and nothing more is read.
- * Node reads all that has arrived without a pause, and takes nearly as long for a chunk of one byte as for one of a KiB.
- */
-export function limitChunks(request: Request, refuse: (error: Error) => void): void {
-  let [chunks, bytes, isOver] = [0, 0, false];
-  filterChunks(request, (chunk) => {
-    bytes += chunk?.length ?? 0;
-    if (chunk !== null && !isOver && ++chunks > FREE_CHUNKS + bytes / SMALL_CHUNK_BYTES) {
-      isOver = true;
-      stopReading(request);
-      refuse(Object.assign(new Error('The chunks of a body are too small.'), { code: SMALL_CHUNKS }));
-    }
-    return !isOver;
-  });
 }

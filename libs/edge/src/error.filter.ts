@@ -12,7 +12,6 @@ import type { Request, Response } from 'express';
 import { type Observable, throwError } from 'rxjs';
 import { ApiError, DeclaredErrors, RequestAbortedError, toApiError, VALIDATION_FAILED } from '#errors';
 import { answerBaseFilters } from './base-filter.internals.js';
-import { explained } from '#json';
 import { LimitedWarnings } from '#runtime';
 import type { PlatformExpressAdapter } from './express-adapter.js';
 import { servedRequestOf } from './requests/request-context.js';
@@ -77,7 +76,7 @@ export class ErrorFilter implements ExceptionFilter, OnModuleInit {
     const error = declared ?? toApiError(exception, request);
     const { status } = error.definition;
     if (status === 500 && error.unavailableCause === undefined) {
-      this.logger.error(explained(exception), context);
+      this.logger.error(exception, context);
     } else if (status >= 500 && error.cause instanceof Error) {
       this.warnings.warn(`Returned ${status}: ${error.cause.message}`, error.cause, context);
     } else if (declared === undefined && error !== exception && error.definition === VALIDATION_FAILED) {

@@ -13,7 +13,7 @@ import {
 } from '#errors';
 import { guardHeads, writeOwnJson } from './response-methods.js';
 import { activeTrace } from '#runtime';
-import { BodyReader, limitChunks } from './body-reader.js';
+import { BodyReader } from './body-reader.js';
 import { Connections } from './connections/connections.js';
 import { drain } from './connections/drain.js';
 import { answerParserErrors } from './connections/parser-errors.js';
@@ -177,9 +177,6 @@ export class PlatformExpressAdapter extends ExpressAdapter {
   private enter(event: RequestEvent, request: Request, response: Response, emit: () => void): void {
     const context = new RequestContext(requestIdFrom(request.headers['x-request-id']));
     request.context = context;
-    if (request.headers['transfer-encoding'] !== undefined) {
-      limitChunks(request, (error) => (this.httpServer as Server).emit('clientError', error, request.socket));
-    }
     if (event === 'checkContinue') advance(context, BODY.CONTINUE_AWAITED);
     const begin = (): void => {
       response.on('close', this.onClose);

@@ -1,5 +1,4 @@
 import type { Express } from 'express';
-import { misfit } from '#runtime';
 
 /** What we use of the layers of Express's router. */
 interface Layer {
@@ -39,17 +38,9 @@ export function routesOf(app: Express): Route[] {
   });
 }
 
-/**
- * Takes off the one middleware of an application that has nothing else: the one that Nest's constructor registers.
- *
- * @returns puts it back, in front of everything that was added since
- * @throws StartupError when the application has no layer, or several
- */
+/** Takes off the middleware of an application. Returns what puts it back, in front of everything that was added since. */
 export function takeMiddleware(app: Express): () => void {
   const layers = layersOf(app);
   const taken = layers.splice(0);
-  const [middleware] = taken;
-  if (middleware === undefined || taken.length > 1)
-    throw misfit('@nestjs/platform-express', `its constructor registers ${taken.length} middleware, not one`);
-  return () => void layers.unshift(middleware);
+  return () => void layers.unshift(...taken);
 }

@@ -51,20 +51,6 @@ export function stopListening(server: Server, closed: () => void): void {
   NetServer.prototype.close.call(server, closed);
 }
 
-/** Asks `keeps` about each chunk of a body as the client has sent it, null at the end. What it refuses never becomes part of the body. */
-export function filterChunks(request: IncomingMessage, keeps: (chunk: Buffer | null) => boolean): void {
-  request.push = function (chunk: Buffer | null, encoding) {
-    // With false, Node's parser stops reading the connection until `_read`.
-    return keeps(chunk) && IncomingMessage.prototype.push.call(this, chunk, encoding);
-  };
-}
-
-/** Lets Node read nothing more of a request and of its connection. */
-export function stopReading(request: IncomingMessage): void {
-  request._read = request.socket._read = () => undefined;
-  request.socket.pause();
-}
-
 /** Takes away what makes Node refuse the head of a response, so that the head of an error can be sent. */
 export function cleanHead(response: ServerResponse): void {
   response.statusMessage = '';

@@ -1,6 +1,5 @@
 import type { Express, RequestHandler, Response } from 'express';
 import { ApiError, BAD_REQUEST, METHOD_NOT_ALLOWED, ROUTE_NOT_FOUND } from '#errors';
-import { StartupError } from '#runtime';
 import { BASE_PATH } from '#settings';
 import { type Route, routesOf } from './express.internals.js';
 import type { Replies } from './replies/replies.js';
@@ -12,11 +11,8 @@ import type { Replies } from './replies/replies.js';
  *   do for another host,
  * - 204 with `Allow` for OPTIONS on a path that has routes (RFC 9110, section 9.3.7),
  * - 405 `method_not_allowed` with `Allow` for any other method (RFC 9110, section 15.5.6).
- *
- * @throws StartupError when a route of a module hides a path of the platform
  */
 export function answerUnmatchedRoutes(app: Express, replies: Replies): RequestHandler {
-  refuseHiddenRoutes(app);
   return (request, response, next) => {
     const allowed = allowedMethods(app, request.path);
     if (request.method === 'OPTIONS' && allowed.length > 0) {
@@ -30,24 +26,6 @@ export function answerUnmatchedRoutes(app: Express, replies: Replies): RequestHa
       next(new ApiError(METHOD_NOT_ALLOWED, message, { Allow: allowed.join(', ') }));
     }
   };
-}
-
-/** Paths of the platform, on which load balancers, monitoring and people rely. */
-const PLATFORM_PATHS = [
-  ...['/health/live', '/health/ready', '/metrics', '/openapi.json', '/openapi.yaml'],
-  ...['/docs', '/docs/guide', '/docs/deprecations', '/docs/client.tgz'],
-];
-
-/** @throws StartupError when a route of a module serves GET on a path of the platform, whose routes are last */
-function refuseHiddenRoutes(app: Express): void {
-  const routes = routesOf(app);
-  for (const path of PLATFORM_PATHS) {
-    const answering = routes.findIndex((route) => route.methods.includes('get') && route.matches(path));
-    if (answering === routes.findLastIndex((route) => route.path === path)) continue;
-    throw new StartupError(
-      `The route ${path} is never reached: ${routes[answering]?.path} stands before it. Give that one another path.`,
-    );
-  }
 }
 
 /** A method as `Access-Control-Request-Method` names it (RFC 9110, section 9.1). */

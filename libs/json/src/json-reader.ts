@@ -2,9 +2,6 @@ import { ApiError, MALFORMED_JSON } from '#errors';
 import { declareJson } from './json-writer.js';
 import { countCharacters, endOfNumeral, endOfString, isPlain, JSON_LIMITS, scan } from './json-scan.js';
 
-/** A repeated name among more members is not searched for. */
-const MAX_SEARCHED = 1_000;
-
 /** A byte order mark is kept, so that it is refused (RFC 8259, section 8.1). */
 const UTF8 = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true });
 
@@ -33,11 +30,8 @@ export function readJson(bytes: Buffer, limits = JSON_LIMITS): unknown {
       /^(.*?)(?:, .*is not valid JSON|(?: in JSON)? at position (\d+).*)?$/su.exec((error as Error).message) ?? [];
     throw malformed(fault, text, position === undefined ? undefined : Number(position));
   }
-  // JSON.parse keeps the last of two members with one name.
-  if (countMembers(value) < members) {
-    if (members <= MAX_SEARCHED) walk(text, value);
-    throw malformed('a member is named twice');
-  }
+  // JSON.parse keeps the last of two members with one name: this walk finds the second, and throws.
+  if (countMembers(value) < members) walk(text, value);
   if (hasNumerals) walk(text, value, keepNumeral);
   return value;
 }

@@ -185,18 +185,6 @@ export function shared<Items extends readonly object[]>(items: Items): Items {
   return Object.freeze(items);
 }
 
-/** How V8 says that code has changed a frozen object. */
-const FROZEN = /^Cannot (assign to read only|add|delete|define|redefine) property\b/;
-
-/** The error to log for one that was thrown: for a change of a frozen value it says what the platform has frozen, and what to do. */
-export function explained(error: unknown): unknown {
-  if (!(error instanceof TypeError) || !FROZEN.test(error.message)) return error;
-  const sentence =
-    'The items of a page are frozen, and so is their array, because requests share them. ' +
-    'Return changed copies: items.map((item) => Object.assign(new TheClass(), item, { … })).';
-  return new TypeError(`${error.message}. ${sentence}`, { cause: error });
-}
-
 /**
  * The JSON text of a response, by the rules of `writeJson`; that of a {@link shared} array is kept.
  *

@@ -42,16 +42,10 @@ export function definitionOf(app: Type): ServiceDefinition {
  * routes in this order. A decorated class, and not a dynamic module: Nest inserts the imports of a dynamic module before
  * those of a class, which would put the platform in front of the features.
  *
- * @throws StartupError when `config` was read for another definition, or a dependency differs from what the platform relies on
+ * @throws StartupError when a dependency differs from what the platform relies on
  */
 export async function serviceOf(app: Type, config: CoreConfig): Promise<Type> {
   const definition = definitionOf(app);
-  if (config.product !== definition.product) {
-    const [given, own] = [config.product.name, definition.product.name];
-    throw new StartupError(
-      `${app.name} is the service ${own}, but these are settings of ${given}: use readConfig(…) of its definition.`,
-    );
-  }
   // Secrecy depends on it, so another release of a dependency that differs here is refused, and not only warned of.
   checkDeclaredMembers();
   const parts: LoadedPart[] = [];

@@ -1,8 +1,7 @@
 import { type INestApplication, type Type } from '@nestjs/common';
 import { type NestApplication, NestFactory } from '@nestjs/core';
-import { once } from 'node:events';
 import type { Server } from 'node:http';
-import { type AddressInfo, createServer } from 'node:net';
+import type { AddressInfo } from 'node:net';
 import { DataSource } from 'typeorm';
 import { ApiKeysService } from '#access';
 import { PlatformExpressAdapter } from '#edge';
@@ -42,7 +41,6 @@ export async function start(app: Type, options: ServiceOptions): Promise<void> {
       );
     await loadEnvironmentFile(definition);
     const config = await readConfig(definition);
-    await checkAddress(config);
     await serve(app, definition, config, options);
   } catch (error) {
     fail(error, name);
@@ -75,13 +73,6 @@ export async function create(
   return nest;
 }
 
-/** Fails at once when PORT is in use: to open the database takes seconds. */
-async function checkAddress({ host, port }: CoreConfig): Promise<void> {
-  const probe = createServer().listen(port, host);
-  await once(probe, 'listening').catch((error: NodeJS.ErrnoException) => failToListen(error, port));
-  await once(probe.close(), 'close');
-}
-
 function failToListen({ code, message }: NodeJS.ErrnoException, port: number): never {
   const inUse = `Port ${port} is in use. Stop the process that uses it, or set PORT to a free one.`;
   const other = `${message}. Set HOST to an address of this machine, or PORT to one above 1023.`;
@@ -100,7 +91,6 @@ async function serve(
   // Before the database is opened: a part may trace all statements.
   for (const part of definition.parts) ends.push(...[await part.start?.(config)].filter((end) => end !== undefined));
   const app = await create(module, config, options);
-  // Another process may have taken the port since `checkAddress`.
   await app.listen(config.port, config.host).catch(async (error: NodeJS.ErrnoException) => {
     if (error.syscall !== 'listen') throw error;
     await app.close();

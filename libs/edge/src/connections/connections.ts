@@ -108,15 +108,6 @@ export class Connections {
     return latest.req;
   }
 
-  /**
-   * Must be called when Node has closed the time of a silent connection, which it does once. Closes it after KEEP_ALIVE_TIMEOUT_MS if no
-   * request has arrived by then: blank lines prolong the time-out of a socket, and begin no request.
-   */
-  awaitRequest(socket: Socket): void {
-    const timer = setTimeout(() => connectionOf(socket).latest ?? socket.destroy(), this.limits.keepAliveTimeoutMs);
-    socket.once('close', () => clearTimeout(timer));
-  }
-
   /** Must be called when a response is over. Starts the next request of the connection. */
   leave({ socket, context }: Request, response: Response): void {
     const connection = connectionOf(socket);

@@ -13,7 +13,7 @@ import {
 import { answeringOn, type Connections } from './connections.js';
 import { advance, BODY, REQUEST_ID_HEADER, requestIdFrom } from '../requests/request-context.js';
 import { UNSUPPORTED_VERSION } from '../requests/request-checks.js';
-import { FREE_CHUNKS, MAX_HEADER_BYTES, SMALL_CHUNK_BYTES } from '../requests/server-limits.js';
+import { MAX_HEADER_BYTES } from '../requests/server-limits.js';
 
 /** An error of the socket or of Node's parser. */
 interface ParserError extends NodeJS.ErrnoException {
@@ -42,10 +42,8 @@ interface ParserErrorListener {
  */
 export function answerParserErrors(server: Server, connections: Connections, listener: ParserErrorListener): void {
   server.on('clientError', (cause: ParserError, socket: Duplex) => {
-    if (cause.code === 'ERR_HTTP_REQUEST_TIMEOUT' && (socket as Socket).bytesRead === 0) {
-      connections.awaitRequest(socket as Socket);
-      return;
-    }
+    // A silent connection: `Connections` closes it after KEEP_ALIVE_TIMEOUT_MS.
+    if (cause.code === 'ERR_HTTP_REQUEST_TIMEOUT' && (socket as Socket).bytesRead === 0) return;
     const error = parserError(cause);
     const broken = error && connections.fail(socket);
     if (error === undefined || (broken === 'idle' && !socket.writable)) {
@@ -80,19 +78,12 @@ function isUnanswerable(request: Request, { code }: NodeJS.ErrnoException, socke
   return res?.closed === true || context.isForeign || isCut;
 }
 
-/** The code of an error beside those of the parser: a body has too many small chunks. */
-export const SMALL_CHUNKS = 'SMALL_CHUNKS';
-
 /** By the code of Node's error. Other errors of the parser are BAD_REQUEST. */
 const ERRORS: Readonly<Record<string, [ErrorDefinition, string]>> = {
   ERR_HTTP_REQUEST_TIMEOUT: [REQUEST_TIMEOUT, REQUEST_TIMEOUT.message],
   HPE_HEADER_OVERFLOW: [HEADERS_TOO_LARGE, `The header section must not be larger than ${MAX_HEADER_BYTES} bytes.`],
   HPE_INVALID_VERSION: [BAD_REQUEST, UNSUPPORTED_VERSION],
   HPE_CHUNK_EXTENSIONS_OVERFLOW: [BODY_TOO_LARGE, 'The chunk extensions of the body are too large.'],
-  [SMALL_CHUNKS]: [
-    BODY_TOO_LARGE,
-    `The body has more than ${FREE_CHUNKS} chunks, of less than ${SMALL_CHUNK_BYTES} bytes on average. Send larger ones.`,
-  ],
 };
 
 /** The error to send; undefined if the connection itself failed, so that a response cannot be sent. */

@@ -2,12 +2,12 @@ import { Logger } from '@nestjs/common';
 import type { Request, Response } from 'express';
 import { ServerResponse } from 'node:http';
 import { ApiError, ErrorBody, INTERNAL_ERROR } from '#errors';
-import { explained, jsonTextOf } from '#json';
+import { jsonTextOf } from '#json';
 import { prepareError, sendByMethods, setMediaType } from '../response-methods.js';
 import { announcesBody } from '../requests/request-checks.js';
 import { advance, BODY } from '../requests/request-context.js';
 import type { RequestsInFlight } from '../requests/requests-in-flight.js';
-import { LINGER_BYTES, LINGER_MS, PIECE_BYTES } from '../requests/server-limits.js';
+import { LINGER_BYTES, LINGER_MS } from '../requests/server-limits.js';
 
 /**
  * Header fields that RFC 9110 requires or expects with a status, for responses that lack them. A challenge to a client
@@ -72,7 +72,7 @@ export class Replies {
    * be sent because of its head, else INTERNAL_ERROR. Never throws.
    */
   fail(response: Response, failure: unknown, error = new ApiError(INTERNAL_ERROR)): void {
-    this.logger.error(explained(failure), response.req.context);
+    this.logger.error(failure, response.req.context);
     // What the handler goes on to write.
     response.on('error', () => undefined);
     // eslint-disable-next-line @typescript-eslint/unbound-method -- they are called with the response as their `this`
@@ -141,11 +141,10 @@ export class Replies {
     const isWhole = isWholeWith(request);
     // Node adds the Content-Length of most responses by itself. But it would keep one of an earlier response that
     // failed, and a handler may have copied Transfer-Encoding from another response. With HTTP/1.0 it adds none.
-    const endsWithBody = isWhole && body !== undefined && request.method !== 'HEAD';
-    const isLarge = endsWithBody && body.length > PIECE_BYTES;
     const nodeAddsLength =
-      endsWithBody &&
-      !isLarge &&
+      isWhole &&
+      body !== undefined &&
+      request.method !== 'HEAD' &&
       request.httpVersionMinor === 1 &&
       !response.hasHeader('content-length') &&
       !response.hasHeader('transfer-encoding');
@@ -154,8 +153,7 @@ export class Replies {
       response.setHeader('Content-Length', Buffer.byteLength(body ?? ''));
     }
     if (isWhole) {
-      if (isLarge) endInPieces(response, body);
-      else response.end(body);
+      response.end(body);
       if (!request.complete && announcesBody(request))
         dropRest(request, () => request.complete || request.socket.destroy());
       return;
@@ -174,24 +172,6 @@ export class Replies {
     });
     dropRest(request, () => response.end());
   }
-}
-
-/**
- * Ends the response with a large body, piece by piece as the client takes them: the system copies a large piece at once, and
- * nothing else is served meanwhile.
- */
-function endInPieces(response: Response, body: string | Buffer): void {
-  const bytes = Buffer.from(body as Buffer);
-  let sent = 0;
-  const sendNext = (): void => {
-    if (response.destroyed) return;
-    const piece = bytes.subarray(sent, (sent += PIECE_BYTES));
-    if (sent >= bytes.length) response.off('drain', sendNext).end(piece);
-    // Also if the system has taken the piece: others come first.
-    else if (response.write(piece)) setImmediate(sendNext);
-  };
-  response.on('drain', sendNext);
-  sendNext();
 }
 
 /**

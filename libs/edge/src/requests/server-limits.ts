@@ -24,29 +24,9 @@ export const SERVER_SETTINGS = {
   headersTimeoutMs: limit(10_000),
   /** A client may read nothing of its response for this time in ms, or at most twice as long; then its connection is cut. */
   writeTimeoutMs: limit(30_000),
-  /** Open connections of a process, fewer if the limit of open files is lower. */
+  /** Open connections of a process. */
   maxConnections: limit(10_000),
 };
-
-/** Open files of a process besides the connections of clients and to the database: the log, the modules and others. */
-const OTHER_OPEN_FILES = 100;
-
-/** The limit of open files of this process; Infinity without a limit. Read once, because it takes 7 ms. */
-const OPEN_FILES_LIMIT = openFilesLimit();
-
-/** At most `most` connections, and no more than open files are left beside the database's: connections or files. */
-export function connectionsBeside(ofDatabase: number, most: number, openFiles = OPEN_FILES_LIMIT): number {
-  return Math.max(1, Math.min(most, openFiles - ofDatabase - OTHER_OPEN_FILES));
-}
-
-function openFilesLimit(): number {
-  const report = process.report as typeof process.report & { excludeNetwork?: boolean };
-  // Otherwise the report looks up the names of all peers in DNS.
-  report.excludeNetwork = true;
-  const { userLimits } = report.getReport() as { userLimits?: { open_files?: { soft?: number | string } } };
-  // Without a limit the report says 'unlimited'.
-  return Number(userLimits?.open_files?.soft) || Infinity;
-}
 
 /** Largest header section in bytes, request line included. A larger one gets 431. */
 export const MAX_HEADER_BYTES = 16 * 1024;
@@ -58,10 +38,6 @@ export const MAX_HEADER_BYTES = 16 * 1024;
  */
 export const MAX_BYTES_OF_BODIES = 64 * 1024 * 1024;
 export const CHUNK_COST = 512;
-
-/** A body in chunks may have this many of any size; the others must have SMALL_CHUNK_BYTES on average. */
-export const FREE_CHUNKS = 1_000;
-export const SMALL_CHUNK_BYTES = 32;
 
 /** Largest form in bytes, whatever MAX_BODY_BYTES says: parsing a MiB takes up to 0.2 s. */
 export const MAX_FORM_BYTES = 1024 * 1024;
@@ -75,9 +51,6 @@ export const TURN_MS = 2;
 /** Bodies of more bytes, and responses of arrays with more items, wait for their client's turn: each takes up to some ms. */
 export const LARGE_BODY_BYTES = 8 * 1024;
 export const LARGE_PAGE_ITEMS = 25;
-
-/** Largest piece of a response in bytes. The next one is written when the client has taken the one before. */
-export const PIECE_BYTES = 256 * 1024;
 
 /** Longest request target in characters. A longer one gets 414. */
 export const MAX_URI_LENGTH = 8 * 1024;
