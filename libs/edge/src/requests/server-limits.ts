@@ -24,9 +24,19 @@ export const SERVER_SETTINGS = {
   headersTimeoutMs: limit(10_000),
   /** A client may read nothing of its response for this time in ms, or at most twice as long; then its connection is cut. */
   writeTimeoutMs: limit(30_000),
-  /** Open connections of a process. */
-  maxConnections: limit(10_000),
+  /** Open connections of a process, fewer if its limit of open files is lower. */
+  maxConnections: limit(Math.max(1, Math.min(10_000, openFilesLimit() - OTHER_OPEN_FILES))),
 };
+
+/** The limit of open files of this process; Infinity without a limit. */
+function openFilesLimit(): number {
+  const report = process.report as typeof process.report & { excludeNetwork?: boolean };
+  // Otherwise the report looks up the names of all peers in DNS.
+  report.excludeNetwork = true;
+  const { userLimits } = report.getReport() as { userLimits?: { open_files?: { soft?: number | string } } };
+  // Without a limit the report says 'unlimited'.
+  return Number(userLimits?.open_files?.soft) || Infinity;
+}
 
 /** Largest header section in bytes, request line included. A larger one gets 431. */
 export const MAX_HEADER_BYTES = 16 * 1024;
@@ -82,4 +92,5 @@ export const MAX_PIPELINED_REQUESTS = 2_000;
  * How long, in ms, the next request of a connection waits after one was refused for overload. Short, because the connection may be a
  * proxy's, and its next request another client's.
  */
-export const REFUSAL_PAUSE_MS = 250;
+export const REFUSAL_PAUSE_MS = 250; /** Open files of a process besides the connections of clients: those to the database or of its engine (200), the log and others. */
+const OTHER_OPEN_FILES = 300;
