@@ -1,29 +1,12 @@
-import { Controller, Get, Module } from '@nestjs/common';
 import { once } from 'node:events';
 import type { Server } from 'node:http';
 import { connect, type Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
-import { Public } from '#operations';
 import { MAX_PIPELINED_REQUESTS } from '../../libs/edge/src/requests/server-limits.js';
 import { createTestApp, type TestApp } from '../support/app.js';
 import { rawRequest, sendSegments as send } from '../support/raw-request.js';
+import { SlowModule, TestSlowController } from '../support/slow.js';
 import { until } from '../support/until.js';
-
-/** Responds when the test calls the waiting function. */
-@Public()
-@Controller('test-slow')
-class TestSlowController {
-  readonly waiting: (() => void)[] = [];
-
-  @Get()
-  async answerSlowly(): Promise<string[]> {
-    await new Promise<void>((resolve) => this.waiting.push(resolve));
-    return ['slow'];
-  }
-}
-
-@Module({ controllers: [TestSlowController] })
-class SlowModule {}
 
 let app: TestApp;
 let authorized: string;
