@@ -50,15 +50,6 @@ async function answerSlow(count: number): Promise<void> {
   for (; count > 0; count--) (await until(() => waiting.shift()))();
 }
 
-test('nothing is read after a request that is refused before routing: where it ends may be a matter of opinion', async () => {
-  const answer = await sendSegments(
-    `GET /health/live HTTP/1.1\r\nHost: x\r\nHost: y\r\n\r\n${LIVE}\r\n`,
-    `${LIVE}\r\n`,
-  );
-  expect(statuses(answer)).toEqual([400]);
-  expect(answer).toContain('\r\nConnection: close\r\n');
-});
-
 describe('Upgrade', () => {
   const upgrade = 'Connection: Upgrade, HTTP2-Settings\r\nUpgrade: h2c\r\nHTTP2-Settings: AAMAAABk\r\n';
 
@@ -241,13 +232,6 @@ describe('an error in a body is the response to its request', () => {
       ];
       expect(statuses(await sendSegments(...segments))).toEqual([201]);
     }
-  });
-
-  test('a body in several chunks that arrive together is read as a whole', async () => {
-    const answer = await sendSegments(
-      `${post}Connection: close\r\nTransfer-Encoding: chunked\r\n\r\n${inChunks(PET, 8)}`,
-    );
-    expect([statuses(answer), answer]).toEqual([[201], expect.stringContaining('"name":"Rex"')]);
   });
 
   test('401 comes first, and an invalid body that is not read breaks no response', async () => {

@@ -79,22 +79,6 @@ describe('Ctrl+C under npm start', () => {
       expect(await readdir(database.settings.DATA_DIR ?? '')).toEqual(['postgres']);
     }
   });
-
-  testOnce(
-    'twice within a second counts once; later, Ctrl+C ends the draining service at once with code 1',
-    async () => {
-      const terminal = npmStart({ SHUTDOWN_DELAY_MS: '600000' });
-      await clientOf(terminal);
-      terminal.type(CTRL_C);
-      await terminal.shows(/Stopping…/);
-      terminal.type(CTRL_C);
-      await sleep(1_500);
-      const stillRuns = await Promise.race([terminal.ended, sleep(100, 'runs')]);
-      expect(stillRuns).toBe('runs');
-      terminal.type(CTRL_C);
-      expect(await terminal.ended).toBe(1);
-    },
-  );
 });
 
 describeOnPostgresql('a terminal that is closed', () => {
