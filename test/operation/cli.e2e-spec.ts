@@ -182,7 +182,6 @@ if (engine === 'embedded') {
       ['migrate --dry-run', `'${CLI} migrate' makes a new one.`],
       ['migrate:status', `'${CLI} migrate' makes a new one.`],
       ['migrate:revert', `'${CLI} migrate' makes a new one.`],
-      ['export --to all.sql', `'${CLI} migrate' makes a new one.`],
     ] as const) {
       const { code, stdout, stderr } = await run(...command.split(' '));
       expect([command, code, stdout]).toEqual([command, 1, '']);
