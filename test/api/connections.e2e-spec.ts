@@ -1,29 +1,12 @@
-import { Controller, Get, Module } from '@nestjs/common';
 import { once } from 'node:events';
 import type { Server } from 'node:http';
 import { connect, type Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
-import { Public } from '#operations';
 import { MAX_PIPELINED_REQUESTS } from '../../libs/edge/src/requests/server-limits.js';
 import { createTestApp, type TestApp } from '../support/app.js';
 import { rawRequest, sendSegments as send } from '../support/raw-request.js';
+import { SlowModule, TestSlowController } from '../support/slow.js';
 import { until } from '../support/until.js';
-
-/** Responds when the test calls the waiting function. */
-@Public()
-@Controller('test-slow')
-class TestSlowController {
-  readonly waiting: (() => void)[] = [];
-
-  @Get()
-  async answerSlowly(): Promise<string[]> {
-    await new Promise<void>((resolve) => this.waiting.push(resolve));
-    return ['slow'];
-  }
-}
-
-@Module({ controllers: [TestSlowController] })
-class SlowModule {}
 
 let app: TestApp;
 let authorized: string;
@@ -66,15 +49,6 @@ async function answerSlow(count: number): Promise<void> {
   const { waiting } = app.nest.get(TestSlowController);
   for (; count > 0; count--) (await until(() => waiting.shift()))();
 }
-
-test('nothing is read after a request that is refused before routing: where it ends may be a matter of opinion', async () => {
-  const answer = await sendSegments(
-    `GET /health/live HTTP/1.1\r\nHost: x\r\nHost: y\r\n\r\n${LIVE}\r\n`,
-    `${LIVE}\r\n`,
-  );
-  expect(statuses(answer)).toEqual([400]);
-  expect(answer).toContain('\r\nConnection: close\r\n');
-});
 
 describe('Upgrade', () => {
   const upgrade = 'Connection: Upgrade, HTTP2-Settings\r\nUpgrade: h2c\r\nHTTP2-Settings: AAMAAABk\r\n';

@@ -84,17 +84,6 @@ test('the examples of errors in the document are among the bodies that the rows 
   expect(verdict.errors.size).toBeGreaterThan(20);
 });
 
-test.each(['decisions', 'security'])(
-  'the entries of docs/%s.md that name this test are those that rows name',
-  (page) => {
-    const text = readFileSync(join(ROOT, `docs/${page}.md`), 'utf8');
-    const entries = [...text.matchAll(/^- \*\*([DS]\d+) .*?(?=\n\n|\n- |(?![^]))/gms)];
-    const naming = entries.filter(([entry]) => entry.includes('`api/contract`')).map(([, id]) => id);
-    const named = ROWS.flatMap(({ basis }) => basis.match(page === 'decisions' ? /\bD\d+/g : /\bS\d+/g) ?? []);
-    expect(naming.sort()).toEqual([...new Set(named)].sort());
-  },
-);
-
 testOnce.each(['no HTTP', 'HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n[]and more'])(
   'no row holds for a server that sends %j',
   async (bytes) => {

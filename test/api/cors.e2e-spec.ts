@@ -1,8 +1,9 @@
-import { Controller, Get, Module, Post } from '@nestjs/common';
+import { Controller, Module, Post } from '@nestjs/common';
 import { ApiError, UNAVAILABLE } from '#errors';
 import { Public } from '#operations';
 import { createTestApp, type TestApp } from '../support/app.js';
 import { rawRequest } from '../support/raw-request.js';
+import { SlowModule, TestSlowController } from '../support/slow.js';
 import { until } from '../support/until.js';
 
 const ORIGIN = 'https://app.example.com';
@@ -14,14 +15,6 @@ class TestSamplesController {
   failSample(): void {
     throw new ApiError(UNAVAILABLE, 'Not at the moment.', { 'Retry-After': '1' });
   }
-
-  readonly waiting: (() => void)[] = [];
-
-  @Get('slow')
-  async answerSlowly(): Promise<string[]> {
-    await new Promise<void>((resolve) => this.waiting.push(resolve));
-    return [];
-  }
 }
 
 @Module({ controllers: [TestSamplesController] })
@@ -30,7 +23,7 @@ class SamplesModule {}
 let app: TestApp;
 beforeAll(async () => {
   app = await createTestApp({
-    features: [SamplesModule],
+    features: [SamplesModule, SlowModule],
     settings: { CORS_ORIGINS: ORIGIN, MAX_REQUESTS_IN_FLIGHT: '1' },
   });
 });
@@ -53,8 +46,8 @@ test('a route of a module returns 405 for other methods; scripts may send and re
 });
 
 test('a script is told 503 under overload: its preflight request is granted', async () => {
-  const slow = app.client.get('/v1/test-samples/slow');
-  const { waiting } = app.nest.get(TestSamplesController);
+  const slow = app.client.get('/v1/test-slow');
+  const { waiting } = app.nest.get(TestSlowController);
   await until(() => waiting.length === 1);
   const asked = { origin: ORIGIN, 'access-control-request-method': 'POST' };
   expect((await app.client.send('OPTIONS', '/v1/pets', { apiKey: null, headers: asked })).status).toBe(204);

@@ -1,28 +1,21 @@
 import { Controller, Get, Module } from '@nestjs/common';
 import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { setTimeout as sleep } from 'node:timers/promises';
 import { DataSource } from 'typeorm';
 import { ApiKeysService } from '#access';
 import { Public } from '#operations';
 import { PETS, REQUESTS } from '../../contract/rows.js';
 import { createTestApp, type TestApp } from '../support/app.js';
 import type { HttpAnswer } from '../support/http-client.js';
+import { SlowModule, TestSlowController } from '../support/slow.js';
+import { until } from '../support/until.js';
 
 /* Each error's example in the document is what the service sends: here those that no row of `contract/` can cause. */
-
-/** Ends the request that `hold` keeps in flight. */
-let release: () => void;
 
 @Public()
 @Controller('test-errors')
 class TestErrorsController {
   constructor(private readonly dataSource: DataSource) {}
-
-  @Get('hold')
-  async hold(): Promise<void> {
-    await new Promise<void>((resolve) => (release = resolve));
-  }
 
   @Get('slow')
   async slow(): Promise<void> {
@@ -47,7 +40,7 @@ let app: TestApp;
 let examples: Record<string, Example>;
 beforeAll(async () => {
   app = await createTestApp({
-    features: [ErrorsModule],
+    features: [ErrorsModule, SlowModule],
     settings: { MAX_REQUESTS_IN_FLIGHT: '1', RATE_LIMIT_PER_MINUTE: '60' },
   });
   const document = (await app.client.get('/openapi.json')).json as {
@@ -81,8 +74,8 @@ const PROVOCATIONS: Record<string, () => Promise<HttpAnswer>> = {
   internal_error: () => app.client.get('/v1/test-errors/bug', { expects500: true }),
   took_too_long: () => app.client.get('/v1/test-errors/slow', { expects500: true }),
   unavailable: async () => {
-    const held = app.client.get('/v1/test-errors/hold');
-    while ((release as unknown) === undefined) await sleep(5);
+    const held = app.client.get('/v1/test-slow');
+    const release = await until(() => app.nest.get(TestSlowController).waiting.pop());
     const answer = await app.client.get('/v1/pets', { apiKey: null });
     release();
     await held;

@@ -407,23 +407,6 @@ describeOnPostgresql('two instances', () => {
     await apps[0].sql('DROP TRIGGER linger ON idempotency_key');
   });
 
-  test('a job that takes a lock of its name runs in one of them at a time (docs/extending.md)', async () => {
-    const [one, other] = apps.map(({ nest }) => nest.get(Database)) as [Database, Database];
-    const run = (on: Database, job: () => Promise<unknown>): Promise<boolean> =>
-      on.transaction(async ({ manager }) => {
-        const query = `SELECT pg_try_advisory_xact_lock(hashtext('job')) AS locked`;
-        const [{ locked }] = await manager.query<[{ locked: boolean }]>(query);
-        if (locked) await job();
-        return locked;
-      });
-    const failing = run(one, async () => {
-      expect(await run(other, () => Promise.resolve())).toBe(false);
-      throw new Error('no paper');
-    });
-    await expect(failing).rejects.toThrow('no paper');
-    expect(await run(other, () => Promise.resolve())).toBe(true);
-  });
-
   test('instances remove expired keys at the same time, each key once', async () => {
     await apps[0].sql(
       `INSERT INTO idempotency_key (client_id, key, fingerprint, result, created_at)

@@ -1,4 +1,4 @@
-import { Controller, Get, Injectable, Module, ServiceUnavailableException } from '@nestjs/common';
+import { Controller, Get, Module, ServiceUnavailableException } from '@nestjs/common';
 import { once } from 'node:events';
 import { readFileSync } from 'node:fs';
 import { connect, type Socket } from 'node:net';
@@ -7,41 +7,15 @@ import { RequireScopes } from '#operations';
 import { Database } from '#postgres';
 import type { PetStoreConfig } from '../support/config.js';
 import { createTestApp, type TestApp, writeUsage } from '../support/app.js';
+import { SlowModule, TestSlowController } from '../support/slow.js';
 import { until } from '../support/until.js';
 
 /* The metrics that operators need in an emergency: a test causes what a metric counts, and the next scrape shows it. */
 
-@Injectable()
-class Gate {
-  private open: () => void = () => undefined;
-  private passed = Promise.resolve();
-
-  close(): void {
-    this.passed = new Promise((resolve) => (this.open = resolve));
-  }
-
-  release(): void {
-    this.open();
-  }
-
-  async pass(): Promise<string> {
-    await this.passed;
-    return 'passed';
-  }
-}
-
 @Controller('test-gated')
 @RequireScopes()
 class TestGatedController {
-  constructor(
-    private readonly gate: Gate,
-    private readonly database: Database,
-  ) {}
-
-  @Get('passage')
-  findPassage(): Promise<string> {
-    return this.gate.pass();
-  }
+  constructor(private readonly database: Database) {}
 
   @Get('slow')
   findSlow(): Promise<unknown> {
@@ -54,15 +28,15 @@ class TestGatedController {
   }
 }
 
-@Module({ controllers: [TestGatedController], providers: [Gate] })
+@Module({ controllers: [TestGatedController] })
 class GatedModule {}
 
 /** Starts an application; `scrape` requests its /metrics as a client of its own. */
 async function start(
   settings: Record<string, string> = {},
   limits: Partial<PetStoreConfig> = {},
-): Promise<{ app: TestApp; gate: Gate; scrape: () => Promise<string> }> {
-  const app = await createTestApp({ features: [GatedModule], settings, limits });
+): Promise<{ app: TestApp; scrape: () => Promise<string> }> {
+  const app = await createTestApp({ features: [GatedModule, SlowModule], settings, limits });
   const keys = app.nest.get(ApiKeysService);
   const { secret } = await keys.create({ client: 'prometheus', scopes: ['metrics:read'] });
   const scrape = async (): Promise<string> => {
@@ -70,7 +44,7 @@ async function start(
     expect(status).toBe(200);
     return text;
   };
-  return { app, gate: app.nest.get(Gate), scrape };
+  return { app, scrape };
 }
 
 /** The value of a series; 0 if it does not exist yet. */
@@ -88,19 +62,17 @@ const UNAVAILABLE = (operation: string, cause: string): string =>
 
 describe('an application with small limits', () => {
   let app: TestApp;
-  let gate: Gate;
   let scrape: () => Promise<string>;
   beforeAll(async () => {
     const settings = { MAX_REQUESTS_IN_FLIGHT: '1', STATEMENT_TIMEOUT_MS: '200' };
-    ({ app, gate, scrape } = await start(settings));
+    ({ app, scrape } = await start(settings));
   });
   afterAll(() => app.close());
 
   test('requests in flight and refused requests are counted', async () => {
     expect(valueOf(await scrape(), 'petstore_http_requests_in_flight')).toBe(1);
     expect(valueOf(await scrape(), 'petstore_http_requests_in_flight_limit')).toBe(1);
-    gate.close();
-    const passing = app.client.get('/v1/test-gated/passage');
+    const passing = app.client.get('/v1/test-slow');
     // One of the two is the scrape.
     await reaches(scrape, 'petstore_http_requests_in_flight', 2);
     const before = valueOf(await scrape(), UNAVAILABLE('', 'requests_in_flight'));
@@ -108,7 +80,7 @@ describe('an application with small limits', () => {
     const refused = await app.client.get('/v1/pets', { apiKey: null, headers: { 'x-request-id': 'refused-1' } });
     expect(refused.status).toBe(503);
     await reaches(scrape, UNAVAILABLE('', 'requests_in_flight'), before + 1);
-    gate.release();
+    app.nest.get(TestSlowController).waiting.pop()?.();
     expect((await passing).status).toBe(200);
     await reaches(scrape, 'petstore_http_requests_in_flight', 1);
     expect(app.log.requests.filter(({ requestId }) => requestId === 'refused-1')).toEqual([
@@ -194,7 +166,7 @@ test('METRICS_TOKEN opens /metrics and nothing else, without a client, a limit o
   // The call of the API key alone.
   expect(await app.sql(`SELECT sum(calls)::int FROM key_usage WHERE operation = 'readMetrics'`)).toEqual([[1]]);
 
-  for (const path of ['/v1/pets', '/v1/test-gated/passage']) expect(await statusOf(path, METRICS_TOKEN)).toBe(401);
+  for (const path of ['/v1/pets', '/v1/test-gated/own']) expect(await statusOf(path, METRICS_TOKEN)).toBe(401);
   const others = [`${METRICS_TOKEN}=`, METRICS_TOKEN.slice(0, -1), METRICS_TOKEN.toUpperCase()];
   for (const other of others) expect(await statusOf('/metrics', other)).toBe(401);
   await app.close();

@@ -1,44 +1,19 @@
-import { Controller, Get, Module } from '@nestjs/common';
 import { once } from 'node:events';
 import { connect } from 'node:net';
 import { Metrics } from '#ops';
-import { Public } from '#operations';
 import { createTestApp, type TestApp } from '../support/app.js';
 import type { LogLine } from '../support/memory-log.js';
 import { rawRequest } from '../support/raw-request.js';
+import { SlowModule, TestSlowController } from '../support/slow.js';
 import { until } from '../support/until.js';
 
 /*
  * A request whose response was not sent completely counts as aborted, not under the status of that response.
  */
 
-/** Larger than the buffers of a connection. */
-const LARGE = 'x'.repeat(32 * 1024 * 1024);
-
-@Public()
-@Controller('test-answers')
-class TestAnswersController {
-  /** A function for each request in flight; calling it sends the response. */
-  readonly waiting: (() => void)[] = [];
-
-  @Get('waiting')
-  async answerWaiting(): Promise<string[]> {
-    await new Promise<void>((resolve) => this.waiting.push(resolve));
-    return ['done'];
-  }
-
-  @Get('large')
-  answerLarge(): string {
-    return LARGE;
-  }
-}
-
-@Module({ controllers: [TestAnswersController] })
-class AnswersModule {}
-
 let app: TestApp;
 beforeAll(async () => {
-  app = await createTestApp({ features: [AnswersModule] });
+  app = await createTestApp({ features: [SlowModule] });
 });
 afterAll(() => app.close());
 
@@ -64,15 +39,15 @@ const head = (method: string, path: string, requestId: string, fields = ''): str
 
 test('aborted: the client disconnects before the response; the log has no status, because none was sent', async () => {
   const socket = connect(app.port, '127.0.0.1');
-  socket.write(head('GET', '/v1/test-answers/waiting', 'before'));
-  const { waiting } = app.nest.get(TestAnswersController);
+  socket.write(head('GET', '/v1/test-slow', 'before'));
+  const { waiting } = app.nest.get(TestSlowController);
   const answer = await until(() => waiting.shift());
   socket.destroy();
   const line = await lineOf(app, 'before');
   answer();
-  expect(line).toMatchObject({ operation: 'answerWaiting', aborted: true });
+  expect(line).toMatchObject({ operation: 'answerSlowly', aborted: true });
   expect(line).not.toHaveProperty('status');
-  expect(await countsOf(app, 'answerWaiting')).toEqual({ aborted: 1 });
+  expect(await countsOf(app, 'answerSlowly')).toEqual({ aborted: 1 });
 });
 
 test.each([
@@ -81,7 +56,7 @@ test.each([
 ])('aborted: the client %s during the response; the log has the status that was sent', async (how, requestId) => {
   const before = (await countsOf(app, 'answerLarge'))['aborted'] ?? 0;
   const socket = connect(app.port, '127.0.0.1');
-  socket.write(head('GET', '/v1/test-answers/large', requestId));
+  socket.write(head('GET', '/v1/test-slow/large', requestId));
   await once(socket, 'data');
   if (how === 'closes') socket.destroy();
   else socket.resetAndDestroy();
@@ -99,23 +74,23 @@ test('aborted: the client disconnects in the middle of its body', async () => {
 });
 
 test('aborted: a shutdown cuts requests that SHUTDOWN_TIMEOUT_MS leaves, before or during the response, and names them', async () => {
-  const stopping = await createTestApp({ features: [AnswersModule], settings: { SHUTDOWN_TIMEOUT_MS: '200' } });
+  const stopping = await createTestApp({ features: [SlowModule], settings: { SHUTDOWN_TIMEOUT_MS: '200' } });
   const waiting = connect(stopping.port, '127.0.0.1');
-  waiting.write(head('GET', '/v1/test-answers/waiting', 'cut-before'));
+  waiting.write(head('GET', '/v1/test-slow', 'cut-before'));
   const large = connect(stopping.port, '127.0.0.1');
-  large.write(head('GET', '/v1/test-answers/large', 'cut-during'));
+  large.write(head('GET', '/v1/test-slow/large', 'cut-during'));
   await once(large, 'readable');
-  await until(() => stopping.nest.get(TestAnswersController).waiting.at(0));
+  await until(() => stopping.nest.get(TestSlowController).waiting.at(0));
   await stopping.close();
   expect(stopping.log.text).toMatch(
-    /Cutting 2 requests that did not finish within 200 ms: (answerWaiting, answerLarge|answerLarge, answerWaiting)\./,
+    /Cutting 2 requests that did not finish within 200 ms: (answerSlowly, answerLarge|answerLarge, answerSlowly)\./,
   );
   expect(await lineOf(stopping, 'cut-before')).toMatchObject({ aborted: true });
   const cut = await lineOf(stopping, 'cut-during');
   expect(cut).toMatchObject({ status: 200, aborted: true });
   // Not until the whole response was handed to the socket, which is earlier.
   expect(cut['durationMs']).toBeGreaterThan(190);
-  expect(await countsOf(stopping, 'answerWaiting')).toEqual({ aborted: 1 });
+  expect(await countsOf(stopping, 'answerSlowly')).toEqual({ aborted: 1 });
   expect(await countsOf(stopping, 'answerLarge')).toEqual({ aborted: 1 });
   waiting.destroy();
   large.destroy();

@@ -1,6 +1,6 @@
 import { once } from 'node:events';
 import { mkdtemp, readdir, readFile, rm, stat } from 'node:fs/promises';
-import { createServer } from 'node:http';
+import { createServer, type ServerResponse } from 'node:http';
 import { connect, type Socket } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -159,35 +159,28 @@ if (engine === 'embedded') {
     ]);
   });
 
-  test('a terminal obeys nothing that the socket sends', async () => {
-    const directory = await mkdtemp(join(home, 'hostile-'));
-    const end = encodeURIComponent(JSON.stringify({ exitCode: 0, messages: '\x1b]0;a\x07b\n' }));
-    const hostile = createServer((_, response) => {
-      response.setHeader('Trailer', 'petstore-end');
-      response.addTrailers({ 'petstore-end': end });
-      response.end('\x1b[31m\u{1f40e}\u009bA\r1\n');
-    }).listen(join(directory, '1-a.lock'));
-    await once(hostile, 'listening');
-    expect(await petstoreCommand(home, { DATA_DIR: directory }, 'keys', 'list')).toEqual({
-      code: 0,
-      stdout: String.raw`\u001b[31m`.concat('\u{1f40e}', String.raw`\u009bA\u000d1`, '\n'),
-      stderr: String.raw`\u001b]0;a\u0007b`.concat('\n'),
-    });
-    hostile.close();
-  });
-
-  test('nothing is printed of an answer that breaks off, and the exit code is 1', async () => {
-    const directory = await mkdtemp(join(home, 'broken-'));
-    const broken = createServer((_, response) => {
-      response.write('pets_part', () => response.destroy());
-    }).listen(join(directory, '1-a.lock'));
-    await once(broken, 'listening');
-    expect(await petstoreCommand(home, { DATA_DIR: directory }, 'keys', 'list')).toEqual({
-      code: 1,
-      stdout: '',
-      stderr: 'petstore: The service ended before the command.\n',
-    });
-    broken.close();
+  test.each<[string, (response: ServerResponse) => void, Outcome]>([
+    [
+      'a terminal obeys nothing that the socket sends',
+      (response) => {
+        response.setHeader('Trailer', 'petstore-end');
+        const end = { exitCode: 0, messages: '\x1b]0;a\x07b\n' };
+        response.addTrailers({ 'petstore-end': encodeURIComponent(JSON.stringify(end)) });
+        response.end('\x1b[31m\u{1f40e}\u009bA\r1\n');
+      },
+      { code: 0, stdout: '\\u001b[31m\u{1f40e}\\u009bA\\u000d1\n', stderr: '\\u001b]0;a\\u0007b\n' },
+    ],
+    [
+      'nothing is printed of an answer that breaks off, and the exit code is 1',
+      (response) => void response.write('pets_part', () => response.destroy()),
+      { code: 1, stdout: '', stderr: 'petstore: The service ended before the command.\n' },
+    ],
+  ])('%s', async (_, respond, outcome) => {
+    const directory = await mkdtemp(join(home, 'foreign-'));
+    const foreign = createServer((_request, response) => respond(response)).listen(join(directory, '1-a.lock'));
+    await once(foreign, 'listening');
+    expect(await petstoreCommand(home, { DATA_DIR: directory }, 'keys', 'list')).toEqual(outcome);
+    foreign.close();
   });
 
   test('a peer that sends no command does no harm', async () => {

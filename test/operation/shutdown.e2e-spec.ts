@@ -1,47 +1,9 @@
-import { Controller, Get, Module, StreamableFile } from '@nestjs/common';
 import { once } from 'node:events';
 import { connect } from 'node:net';
-import { PassThrough } from 'node:stream';
-import { Public } from '#operations';
 import { createTestApp, type TestApp } from '../support/app.js';
 import { rawRequest } from '../support/raw-request.js';
+import { LARGE, SlowModule, TestSlowController } from '../support/slow.js';
 import { until } from '../support/until.js';
-
-@Public()
-@Controller('test-slow')
-class TestSlowController {
-  /** A function for each request in flight; calling it sends the answer. */
-  readonly waiting: (() => void)[] = [];
-
-  @Get()
-  async answerSlowly(): Promise<string[]> {
-    await new Promise<void>((resolve) => this.waiting.push(resolve));
-    return ['done'];
-  }
-}
-
-/** Larger than the buffers of a connection. */
-const LARGE = 'x'.repeat(32 * 1024 * 1024);
-
-@Public()
-@Controller('test-parts')
-class TestPartsController {
-  readonly stream = new PassThrough();
-
-  @Get()
-  answerInParts(): StreamableFile {
-    this.stream.write('first ');
-    return new StreamableFile(this.stream);
-  }
-
-  @Get('large')
-  answerMuch(): string {
-    return LARGE;
-  }
-}
-
-@Module({ controllers: [TestSlowController, TestPartsController] })
-class SlowModule {}
 
 test('during SHUTDOWN_DELAY_MS readiness is 503, so that load balancers see it, and requests are still served', async () => {
   const app = await createTestApp({ settings: { SHUTDOWN_DELAY_MS: '1500' } });
@@ -77,20 +39,20 @@ test('requests in flight finish and their connections close, and new connections
   const answer = await slow;
   expect(answer).toMatch(/^HTTP\/1\.1 200 OK\r\n/);
   expect(answer).toMatch(/\r\nConnection: close\r\n/);
-  expect(answer).toContain('["done"]');
-  expect(await pipelined).toContain('["done"]');
+  expect(answer).toContain('["slow"]');
+  expect(await pipelined).toContain('["slow"]');
   await closed;
 });
 
 test('a response that began before the shutdown is sent completely, and its connection then closes', async () => {
   const app = await createTestApp({ features: [SlowModule], settings: { SHUTDOWN_TIMEOUT_MS: '60000' } });
-  const parts = rawRequest(app.port, 'GET /v1/test-parts HTTP/1.1\r\nHost: x\r\n\r\n');
+  const parts = rawRequest(app.port, 'GET /v1/test-slow/parts HTTP/1.1\r\nHost: x\r\n\r\n');
   const slow = connect(app.port, '127.0.0.1');
-  slow.write('GET /v1/test-parts/large HTTP/1.1\r\nHost: x\r\n\r\n');
+  slow.write('GET /v1/test-slow/large HTTP/1.1\r\nHost: x\r\n\r\n');
   await once(slow, 'readable');
   const closed = app.close();
   await refusal(app);
-  app.nest.get(TestPartsController).stream.end('last');
+  app.nest.get(TestSlowController).parts.end('last');
   expect(await parts).toMatch(/^HTTP\/1\.1 200 OK\r\n[^]+Connection: keep-alive\r\n[^]+last/);
   let length = 0;
   for await (const chunk of slow) length += (chunk as Buffer).length;

@@ -165,11 +165,6 @@ testOnce('a search_path of which no schema exists', async () => {
   );
 });
 
-testOnce('another application with the same table of migrations', async () => {
-  const database = await databaseOf(createEmptyTestDatabase(), HISTORY, record('CreateShop1700000000000', false));
-  await expectRefusals(database, /^petstore: The database schema is newer .* it has CreateShop1700000000000\. Start /);
-});
-
 testOnce('another application with tables of other names shares the database', async () => {
   const database = await databaseOf(createEmptyTestDatabase(), 'CREATE TABLE migrations (id serial, name varchar)');
   expect((await petstore(database, 'migrate')).code).toBe(0);

@@ -185,13 +185,3 @@ test('the order of libraries names exactly the folders, and no import, dynamic o
   );
   expect(up).toEqual([]);
 });
-
-test('the libraries have at most nine floors', async () => {
-  const doors = await importedDoors();
-  const floors = new Map<string, number>();
-  for (const library of libraries) {
-    const below = [...(doors.get(library) ?? [])].map((name) => floors.get(name) ?? NaN);
-    floors.set(library, 1 + Math.max(0, ...below));
-  }
-  expect(Math.max(...floors.values())).toBeLessThanOrEqual(9);
-});

@@ -1,8 +1,5 @@
-import { spawnSync } from 'node:child_process';
 import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
-
-import.meta.jest.setTimeout(120_000);
 
 const ROOT = join(import.meta.dirname, '../..');
 const read = (path: string): string => readFileSync(join(ROOT, path), 'utf8');
@@ -58,36 +55,4 @@ test('the gate and the nightly run have every project and every test command, an
     expect(read('test/README.md')).toContain(`| \`npm ${name === 'test' ? name : `run ${name}`}\` `);
     if (projectsIn(scripts[name]).length === 0) expect(run).toContain(name);
   }
-});
-
-/** Runs `npm test -- <args>`. */
-function run(...args: string[]): { code: number | null; output: string; listed: string[] } {
-  const command = (scripts['test'] ?? '').split(' ').slice(1);
-  const { status, stdout, stderr } = spawnSync(process.execPath, [...command, ...args], {
-    cwd: ROOT,
-    encoding: 'utf8',
-    // Jest sets FORCE_COLOR in its workers when it runs in a terminal.
-    env: { ...process.env, FORCE_COLOR: '0' },
-  });
-  const listed = stdout.split('\n').filter((line) => line.startsWith(`${ROOT}/`));
-  return { code: status, output: stdout + stderr, listed: listed.map((path) => path.slice(ROOT.length + 1)).sort() };
-}
-
-test.each([
-  [
-    ['api/pets', 'json/src/int64'],
-    ['libs/json/src/int64.spec.ts', 'test/api/pets.e2e-spec.ts'],
-  ],
-  // Without a pattern, npm test leaves this file out.
-  [['keys-commands'], ['test/api-keys/keys-commands.e2e-spec.ts']],
-  // The path of the checkout is not compared.
-  [[`${ROOT.slice(1)}/(src|test)/`], []],
-])('npm test -- %j runs exactly the files that match', (patterns, expected) => {
-  const { code, listed } = run(...patterns, '--listTests');
-  expect([code, listed]).toEqual([0, expected]);
-});
-
-test('npm test fails when no file matches', () => {
-  const { code, output } = run('no-such-thing');
-  expect([code, output]).toEqual([1, expect.stringContaining('No tests found')]);
 });

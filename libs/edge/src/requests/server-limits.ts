@@ -1,5 +1,8 @@
 import { integer, limit, milliseconds } from '#settings';
 
+/** Open files of a process besides the connections of clients: those to the database or of its engine (200), the log and others. */
+const OTHER_OPEN_FILES = 300;
+
 export const SERVER_SETTINGS = {
   requestTimeoutMs: milliseconds(
     'REQUEST_TIMEOUT_MS',
@@ -92,5 +95,4 @@ export const MAX_PIPELINED_REQUESTS = 2_000;
  * How long, in ms, the next request of a connection waits after one was refused for overload. Short, because the connection may be a
  * proxy's, and its next request another client's.
  */
-export const REFUSAL_PAUSE_MS = 250; /** Open files of a process besides the connections of clients: those to the database or of its engine (200), the log and others. */
-const OTHER_OPEN_FILES = 300;
+export const REFUSAL_PAUSE_MS = 250;
