@@ -171,7 +171,7 @@ function copyAsStandby(primary: PostgresqlServer, data: string, user: User | und
 }
 
 /** Processes with this parent: all of a server's processes except the first. */
-function childrenOf(pid: number): number[] {
+export function childrenOf(pid: number): number[] {
   const { stdout } = spawnSync('ps', ['-A', '-o', 'pid=,ppid='], { encoding: 'utf8' });
   return stdout
     .split('\n')
@@ -181,7 +181,7 @@ function childrenOf(pid: number): number[] {
 }
 
 /** A process that has already ended needs no signal. */
-function signal(pid: number, name: NodeJS.Signals): void {
+export function signal(pid: number, name: NodeJS.Signals): void {
   try {
     process.kill(pid, name);
   } catch (error) {
@@ -190,7 +190,7 @@ function signal(pid: number, name: NodeJS.Signals): void {
 }
 
 /** Waits until all processes have ended. Zombies count as ended, because they hold no resources. */
-async function untilEnded(pids: readonly number[]): Promise<void> {
+export async function untilEnded(pids: readonly number[]): Promise<void> {
   await until(() => {
     const { stdout } = spawnSync('ps', ['-A', '-o', 'pid=,stat='], { encoding: 'utf8' });
     const lines = stdout.split('\n').map((line) => line.trim().split(/\s+/));

@@ -15,8 +15,15 @@ export interface Program {
  *
  * @throws Error with its output when it ends or is not installed
  */
-export async function startProgram(command: string, parameters: readonly string[], port: number): Promise<Program> {
-  const child = spawn(command, parameters, { env: { PATH: process.env.PATH }, stdio: ['ignore', 'pipe', 'pipe'] });
+export async function startProgram(
+  command: string,
+  parameters: readonly string[],
+  port: number,
+  host = '127.0.0.1',
+): Promise<Program> {
+  // etcd 3.4 refuses to run on ARM without this variable.
+  const env = { PATH: process.env.PATH, ETCD_UNSUPPORTED_ARCH: process.arch };
+  const child = spawn(command, parameters, { env, stdio: ['ignore', 'pipe', 'pipe'] });
   let output = '';
   for (const stream of [child.stdout, child.stderr]) stream.setEncoding('utf8').on('data', (text) => (output += text));
   child.once('error', ({ message }) => (output += `This test needs ${command}: ${message}`));
@@ -26,7 +33,7 @@ export async function startProgram(command: string, parameters: readonly string[
     return ended;
   };
   for (const deadline = Date.now() + 20_000; Date.now() < deadline && child.exitCode === null; await sleep(50)) {
-    const socket = connect(port, '127.0.0.1');
+    const socket = connect(port, host);
     const listens = await once(socket, 'connect').then(
       () => true,
       () => false,
