@@ -257,3 +257,33 @@ describe('the curl lines of README.md and docs/guide.md', () => {
     expect(second.split('\r\n\r\n')[1]).toBe(first.split('\r\n\r\n')[1]);
   });
 });
+
+/** What openapi.json says of a place, such as `paths /pets get …`. */
+function published(place: string): Record<string, string | number> {
+  const steps = place.split(' ');
+  const found = steps.reduce<unknown>(
+    (at, step) => (at as Record<string, unknown>)[step],
+    JSON.parse(read('openapi.json')),
+  );
+  return found as Record<string, string | number>;
+}
+
+test('docs/guide.md has the limits of openapi.json and the defaults of the settings', () => {
+  const defaultOf = (setting: string): string =>
+    new RegExp(`^#${setting}=(.*)$`, 'm').exec(read('.env.example'))?.[1] ?? `no ${setting}`;
+  const limit = published('paths /pets get parameters 0 schema');
+  const name = published('components schemas NewPet properties name');
+  const key = published('paths /pets post parameters 0')['description'];
+  const sunset = new Date(String(published('paths /pets/{petId} get')['x-sunset']));
+  const sentences = [
+    `A page has ${limit['default']} pets, or as many as \`limit\` says, up to ${limit['maximum']}.`,
+    `Each client may send ${defaultOf('RATE_LIMIT_PER_MINUTE')} requests a minute,`,
+    `A body may have at most ${Number(defaultOf('MAX_BODY_BYTES')) / 1024} KiB, a page ${limit['maximum']} pets, and a name ` +
+      `${name['maxLength']} characters.`,
+    `Keys are kept for ${/kept for (\d+ hours)/.exec(String(key))?.[1] ?? ''}.`,
+    `That costs one request for each ${limit['maximum']} pets before it.`,
+    `getPet is removed on ${sunset.toLocaleDateString('en-GB', { dateStyle: 'long', timeZone: 'UTC' })}.`,
+  ];
+  const guide = read('docs/guide.md').replaceAll(/\s+/g, ' ');
+  expect(sentences.filter((sentence) => !guide.includes(sentence))).toEqual([]);
+});
