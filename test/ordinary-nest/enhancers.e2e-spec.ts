@@ -157,30 +157,6 @@ test('a guard for all modules runs after authentication, and sees client and ope
 describe('pets', () => {
   const LARGEST = 9223372036854775807n;
 
-  test('have the same bytes with and without interceptors that change nothing', async () => {
-    const bare = await createTestApp();
-    try {
-      for (const { client } of [bare, app]) {
-        await client.post('/v1/pets', { name: 'Rex "é\u2028', categoryId: LARGEST, status: 'sold' });
-        await client.post('/v1/pets', { name: 'Ada', categoryId: -1 });
-      }
-      for (const path of ['/v1/pets', '/v1/pets?limit=1', '/v1/pets/1', '/v1/pets/7', '/v1/pets?limit=0']) {
-        const [expected, answer] = [await bare.client.get(path), await app.client.get(path)];
-        expect([answer.status, answer.text, answer.headers.etag]).toEqual([
-          expected.status,
-          expected.text,
-          expected.headers.etag,
-        ]);
-        if (answer.status === 200) {
-          const headers = { 'if-none-match': answer.headers.etag };
-          expect((await app.client.get(path, { headers })).status).toBe(304);
-        }
-      }
-    } finally {
-      await bare.close();
-    }
-  });
-
   const cached = new Map<string, unknown>();
   const audited: string[] = [];
   /** Interceptors as Nest's documentation has them, by the value of `X-Interceptor`. */
@@ -250,6 +226,7 @@ describe('pets', () => {
           // JSON.stringify takes no bigint, so the store has the text of its digits.
           const text = kind === 'store' ? answer.text.replaceAll(`"${LARGEST}"`, String(LARGEST)) : answer.text;
           expect([way, kind, answer.status, text]).toEqual([way, kind, 200, sent(plain.text)]);
+          if (text === plain.text && kind !== 'store') expect(answer.headers.etag).toBe(plain.headers.etag);
           if (nextCursor !== undefined) expect(answer.headers.link).toBe(plain.headers.link);
         }
         const created = await client.post('/v1/pets', pet, chosen);

@@ -1,17 +1,7 @@
 import { Body, Module, Param, Patch, Query } from '@nestjs/common';
 import { PartialType } from '@nestjs/swagger';
 import { Expose, Transform, Type } from 'class-transformer';
-import {
-  ArrayMaxSize,
-  ArrayMinSize,
-  IsArray,
-  IsInt,
-  IsOptional,
-  IsString,
-  Length,
-  Min,
-  ValidateNested,
-} from 'class-validator';
+import { IsArray, IsInt, IsOptional, IsString, Length, Min } from 'class-validator';
 import { OpaqueParameter, TextProperty } from '#input';
 import { Handlers } from './handlers.js';
 import type { Row } from './harness.js';
@@ -54,25 +44,6 @@ class NewOwner {
 
 class OwnerChange extends PartialType(NewOwner) {}
 
-class Line {
-  @Min(1, { message: 'order at least one', context: { translation: 'too-few' } })
-  @IsInt()
-  quantity: number;
-}
-
-class NewOrder {
-  @IsArray()
-  @ArrayMinSize(1)
-  @ArrayMaxSize(2)
-  @ValidateNested({ each: true })
-  @Type(() => Line)
-  lines: Line[];
-
-  @Length(1, 3)
-  @IsString()
-  code: string;
-}
-
 class Unruled {
   any?: unknown;
 }
@@ -83,7 +54,6 @@ INPUTS.bodies(
   (owner: NewOwner) => ({ name: owner.name, familyName: owner.familyName, isOwner: owner instanceof NewOwner }),
   { owners: NewOwner },
 );
-INPUTS.bodies(unchanged, { orders: NewOrder });
 INPUTS.bodies((body: unknown) => ({ body, isClass: body instanceof Unruled }), { any: Unruled });
 INPUTS.add(Patch('owners'), 'changeOwner', (change: OwnerChange) => ({ ...change }), {
   parameters: [[Body(), OwnerChange]],
@@ -112,25 +82,7 @@ const sent = (title: string, path: string, body: object, more: Partial<Row> = {}
   ...more,
 });
 
-/** The faults of an order, and the clauses that the service sends. */
-const ORDERS: [title: string, body: object, message: string][] = [
-  ['an object in place of an array', { lines: {}, code: 'a' }, 'lines must be an array'],
-  ['several rules of each member', {}, 'lines must be an array; code must be a string'],
-  [
-    'members of an item',
-    { lines: [{ quantity: 1 }, { quantity: 'x' }, { quantity: 0 }], code: 'long' },
-    'lines must contain no more than 2 elements; lines.1.quantity must be an integer number; ' +
-      'lines.2.order at least one; code must be shorter than or equal to 3 characters',
-  ],
-];
-
 export const INPUT: readonly Row[] = [
-  ...ORDERS.map(([title, body, message]) =>
-    sent(`one fault for each member: ${title}`, 'orders', body, {
-      status: 400,
-      meant: { difference: 'faults of input', body: refused('validation_failed', message) },
-    }),
-  ),
   { title: '@Param() as a class', path: '/v1/test-input/ids/7', status: 200, contains: '"isParams":true' },
   {
     title: '@Param() as a class: refused',

@@ -282,7 +282,7 @@ const REPLACED: readonly Row[] = [
   replaced('json', 'plain', { contains: 'wrapped' }),
   replaced('json', 'by-response', { contains: 'wrapped' }),
   replaced('json', 'error', { contains: '', meant: { difference: 'error body', body: { wrapped: CONFLICT } } }),
-  ...['send', 'both', 'end'].flatMap((method) => [
+  ...['send', 'end'].flatMap((method) => [
     ...['plain', 'by-response', 'text', 'number', 'null', 'file', 'none', 'error'].map((name) =>
       replaced(method, name),
     ),
@@ -308,10 +308,6 @@ export class ResponsesModule implements NestModule {
           see('send', body);
           return send.call(response, body);
         };
-      }
-      if (headers['x-replace'] === 'both') {
-        response.json = (body) => (see('json', body), json.call(response, body));
-        response.send = (body) => (see('send', body), send.call(response, body));
       }
       if (headers['x-replace'] === 'end') {
         response.end = (...given: unknown[]) => (see('end', ''), end(...given));

@@ -14,53 +14,19 @@ import {
 } from '@nestjs/common';
 import type { Request } from 'express';
 import { Public } from '#operations';
+import { Handlers, type Parameter } from './handlers.js';
 import type { Row } from './harness.js';
 
-@Public()
-@Controller('test-routing')
-class TestRoutingController {
-  @All('any')
-  answerAll(@Req() { method }: Request): object {
-    return { method };
-  }
-
-  @Get('seen')
-  findSeen(@Req() { seen }: Request & { seen?: string[] }): object {
-    return { seen };
-  }
-
-  @Get('first')
-  findFirst(): object {
-    return { is: 'first' };
-  }
-
-  @All('first')
-  findOthers(@Req() { method }: Request): object {
-    return { is: 'another', method };
-  }
-
-  @Get('optional{/:id}')
-  findOptional(@Param() params: unknown): object {
-    return { params };
-  }
-
-  @Get('versioned')
-  @Version('2')
-  findVersion2(): object {
-    return { version: 2 };
-  }
-
-  @Get('replaced')
-  findReplaced(): object {
-    return { version: 1 };
-  }
-
-  @Get('replaced')
-  @Version(['2', '3'])
-  findReplacement(): object {
-    return { version: '2 or 3' };
-  }
-}
+const ROUTES = new Handlers('test-routing');
+const REQUEST: Parameter[] = [[Req(), Object]];
+ROUTES.add(All('any'), 'answerAll', ({ method }: Request) => ({ method }), { parameters: REQUEST });
+ROUTES.get('seen', ({ seen }: Request & { seen?: string[] }) => ({ seen }), {}, { parameters: REQUEST });
+ROUTES.get('first', () => ({ is: 'first' }));
+ROUTES.add(All('first'), 'findOthers', ({ method }: Request) => ({ is: 'another', method }), { parameters: REQUEST });
+ROUTES.get('optional{/:id}', (params: unknown) => ({ params }), {}, { parameters: [[Param(), Object]] });
+ROUTES.get('versioned', () => ({ version: 2 }), {}, { decorators: [Version('2')] });
+ROUTES.get('replaced', () => ({ version: 1 }));
+ROUTES.add(Get('replaced'), 'findReplacement', () => ({ version: '2 or 3' }), { decorators: [Version(['2', '3'])] });
 
 @Public()
 @Controller(['test-routing-orders', 'test-routing-purchases'])
@@ -89,7 +55,7 @@ class TestNeutralController {
   }
 }
 
-@Module({ controllers: [TestRoutingController, TestOrdersController, TestItemsController, TestNeutralController] })
+@Module({ controllers: [ROUTES.controller, TestOrdersController, TestItemsController, TestNeutralController] })
 export class RoutingModule implements NestModule {
   /** In the forms in which modules for logs, sessions and audits register theirs. */
   configure(consumer: MiddlewareConsumer): void {
@@ -97,7 +63,7 @@ export class RoutingModule implements NestModule {
       { path: '{*splat}', method: RequestMethod.ALL },
       { path: '{*splat}', method: RequestMethod.GET },
       '{*splat}',
-      TestRoutingController,
+      ROUTES.controller,
     ]) {
       consumer
         .apply((request: Request & { seen?: string[] }, _response: unknown, next: () => void) => {

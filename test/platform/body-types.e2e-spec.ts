@@ -66,30 +66,27 @@ function send(path: string, type: string, body: string | Buffer, coding?: string
   return app.client.send('POST', `/v1/test-cards/${path}`, { body, headers });
 }
 
-test.each<[string, string, string, string, unknown]>([
-  [
-    'a form, its type in capitals',
-    'form',
-    `${FORM.toUpperCase()}; charset=UTF-8`,
-    'name=R%C3%A4x+1&number=9223372036854775807&other=2',
-    { name: 'Räx 1', number: 9223372036854775807n, isCard: true },
-  ],
-  [
-    'a type that ends in +json',
-    'patch',
-    'application/merge-patch+json',
-    '{"name":"a","number":9223372036854775807,"x":1}',
-    { name: 'a', number: 9223372036854775807n },
-  ],
-  ['a type that is declared in capitals', 'patch', 'application/vnd.cards+json', '{"name":"a"}', { name: 'a' }],
-  ['a form by type', 'any', FORM, 'a=1&d=4&d=5', { object: { a: '1', d: ['4', '5'] } }],
-  ['text, its byte order mark dropped', 'text', 'text/csv; charset="UTF-8"', '\ufeffü', { string: 'ü' }],
-  ['bytes by type', 'any', 'application/pdf', 'abc', { bytes: '616263' }],
-  ['JSON as bytes', 'bytes', 'application/json', '{ }', { bytes: '7b207d' }],
-  ['an image as bytes', 'bytes', 'image/png', '\u0001', { bytes: '01' }],
-])('200: %s', async (_, path, type, body, expected) => {
+/** Rows of a table whose columns are separated by `|`. */
+const table = <Row extends (string | undefined)[]>(text: string): Row[] =>
+  text
+    .trim()
+    .split('\n')
+    .map((row) => row.split(' | ') as Row);
+
+test.each(
+  table<[title: string, path: string, type: string, body: string, expected: string]>(`
+a form, its type in capitals | form | ${FORM.toUpperCase()}; charset=UTF-8 | name=R%C3%A4x+1&number=9223372036854775807&other=2 | {"name":"Räx 1","number":9223372036854775807,"isCard":true}
+a type that ends in +json | patch | application/merge-patch+json | {"name":"a","number":9223372036854775807,"x":1} | {"name":"a","number":9223372036854775807}
+a type that is declared in capitals | patch | application/vnd.cards+json | {"name":"a"} | {"name":"a"}
+a form by type | any | ${FORM} | a=1&d=4&d=5 | {"object":{"a":"1","d":["4","5"]}}
+text, its byte order mark dropped | text | text/csv; charset="UTF-8" | \ufeffü | {"string":"ü"}
+bytes by type | any | application/pdf | abc | {"bytes":"616263"}
+JSON as bytes | bytes | application/json | { } | {"bytes":"7b207d"}
+an image as bytes | bytes | image/png | \u0001 | {"bytes":"01"}
+`),
+)('200: %s', async (_, path, type, body, expected) => {
   const answer = await send(path, type, body);
-  expect([answer.status, answer.json]).toEqual([200, expected]);
+  expect([answer.status, answer.text]).toEqual([200, expected]);
 });
 
 test('413 body_too_large: a form of more than 1 MiB, whatever the limit of bodies', async () => {
@@ -97,24 +94,19 @@ test('413 body_too_large: a form of more than 1 MiB, whatever the limit of bodie
   expect([status, json]).toMatchObject([413, { message: 'The body must not be larger than 1048576 bytes.' }]);
 });
 
-test.each<[string, string, string, string | undefined, string, string]>([
-  [
-    'another type',
-    'text',
-    'text/plain',
-    undefined,
-    'Content-Type: text/csv or application/xml',
-    'text/csv, application/xml',
-  ],
-  ['JSON where a form is taken', 'form', 'application/json', undefined, `Content-Type: ${FORM}.`, FORM],
-  ['another charset', 'text', 'text/csv; charset=latin1', undefined, 'must be UTF-8', 'text/csv'],
-  ['a form where nothing is declared', 'signed', FORM, undefined, 'Content-Type: application/json', 'application/json'],
-  ['JSON where multer reads', 'file', 'application/json', undefined, 'multipart/form-data', 'multipart/form-data'],
-  ['a content coding', 'text', 'text/csv', 'gzip', 'without a Content-Encoding', 'identity'],
-  ['a malformed charset', 'text', 'text/csv; charset = latin1', undefined, 'must be one media type', 'text/csv'],
-  ['two types', 'signed', 'application/json, text/csv', undefined, 'must be one media type', 'application/json'],
-  ['a charset behind others', 'text', 'text/csv; a="b;"; charset=utf-8; charset=x', undefined, 'UTF-8', 'text/csv'],
-])('415 unsupported_media_type: %s', async (_, path, type, coding, message, accept) => {
+test.each(
+  table<[title: string, path: string, type: string, message: string, accept: string, coding?: string]>(`
+another type | text | text/plain | Content-Type: text/csv or application/xml | text/csv, application/xml
+JSON where a form is taken | form | application/json | Content-Type: ${FORM}. | ${FORM}
+another charset | text | text/csv; charset=latin1 | must be UTF-8 | text/csv
+a form where nothing is declared | signed | ${FORM} | Content-Type: application/json | application/json
+JSON where multer reads | file | application/json | multipart/form-data | multipart/form-data
+a content coding | text | text/csv | without a Content-Encoding | identity | gzip
+a malformed charset | text | text/csv; charset = latin1 | must be one media type | text/csv
+two types | signed | application/json, text/csv | must be one media type | application/json
+a charset behind others | text | text/csv; a="b;"; charset=utf-8; charset=x | UTF-8 | text/csv
+`),
+)('415 unsupported_media_type: %s', async (...[, path, type, message, accept, coding]) => {
   const answer = await send(path, type, 'name=a', coding);
   expect([answer.status, answer.json]).toMatchObject([415, { code: 'unsupported_media_type' }]);
   expect((answer.json as { message: string }).message).toContain(message);
@@ -124,18 +116,13 @@ test.each<[string, string, string, string | undefined, string, string]>([
   expect(codings).toBe(coding === undefined ? undefined : accept);
 });
 
-test.each<[string, string, string, string, string, string]>([
-  ['a form without a member', 'form', FORM, 'other=1', 'validation_failed', 'name is required'],
-  [
-    'no text where text is taken',
-    'text',
-    'text/csv',
-    '',
-    'missing_body',
-    'needs a body of text/csv or application/xml',
-  ],
-  ['JSON with a member twice', 'patch', 'application/vnd.cards+json', '{"a":1,"a":1}', 'malformed_json', ''],
-])('400: %s', async (_, path, type, body, code, message) => {
+test.each(
+  table<[title: string, path: string, type: string, body: string, code: string, message: string]>(`
+a form without a member | form | ${FORM} | other=1 | validation_failed | name is required
+no text where text is taken | text | text/csv |  | missing_body | needs a body of text/csv or application/xml
+JSON with a member twice | patch | application/vnd.cards+json | {"a":1,"a":1} | malformed_json | named twice
+`),
+)('400: %s', async (_, path, type, body, code, message) => {
   const answer = await send(path, type, body);
   expect([answer.status, answer.json]).toMatchObject([400, { code }]);
   expect((answer.json as { message: string }).message).toContain(message);

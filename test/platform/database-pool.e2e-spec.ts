@@ -176,12 +176,6 @@ test('a transaction that code has left open is undone, and no other statement ru
   expect(found.flat()).toEqual([]);
 });
 
-test("createQueryRunner('slave') reads the one database, as on stock TypeORM", async () => {
-  const queryRunner = app.nest.get(DataSource).createQueryRunner('slave');
-  expect(await queryRunner.query('SELECT 1 AS one')).toEqual([{ one: 1 }]);
-  await queryRunner.release();
-});
-
 describe('statements that a connection has prepared, and cannot use any more', () => {
   const MADE_OF = { name: 'stale', text: 'SELECT value FROM stale' };
   beforeAll(async () => {

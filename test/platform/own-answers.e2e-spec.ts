@@ -1,107 +1,61 @@
-import {
-  Controller,
-  Get,
-  Header,
-  HttpCode,
-  Module,
-  Post,
-  Redirect,
-  Req,
-  Res,
-  Sse,
-  StreamableFile,
-} from '@nestjs/common';
+import { Get, Header, HttpCode, Module, Post, Redirect, Req, Res, Sse, StreamableFile } from '@nestjs/common';
 import type { Request, Response } from 'express';
 import { Readable } from 'node:stream';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { type Observable, of } from 'rxjs';
-import { Public } from '#operations';
+import { of } from 'rxjs';
+import { type Declared, Handlers, type Parameter } from '../ordinary-nest/handlers.js';
 import { createTestApp, type TestApp } from '../support/app.js';
 import { rawRequest } from '../support/raw-request.js';
 import { until } from '../support/until.js';
 
-/** Answers in every way that Nest and Express offer. Most handlers first wait for `passed`. */
-@Public()
-@Controller('test-own')
-class TestOwnAnswersController {
-  passed = Promise.resolve();
-  waiting = 0;
+/* Answers in every way that Nest and Express offer. Most handlers first wait for `passed`. */
 
-  private wait(): Promise<void> {
-    this.waiting++;
-    return this.passed;
-  }
+let passed = Promise.resolve();
+let waiting = 0;
 
-  @Get('nothing')
-  async nothing(): Promise<void> {
-    await this.wait();
-  }
-
-  @Get('json')
-  async json(): Promise<unknown> {
-    await this.wait();
-    return { is: 'json' };
-  }
-
-  @Get('cached')
-  @Header('Cache-Control', 'public, max-age=60')
-  async cached(): Promise<string> {
-    await this.wait();
-    return 'cached';
-  }
-
-  @Get('res-json')
-  async resJson(@Res() response: Response): Promise<void> {
-    await this.wait();
-    response.json({ by: 'Express' });
-  }
-
-  @Get('res-end')
-  async resEnd(@Res() response: Response): Promise<void> {
-    await this.wait();
-    response.setHeader('Connection', 'keep-alive');
-    response.end('by Node');
-  }
-
-  @Get('res-head')
-  async resHead(@Res() response: Response): Promise<void> {
-    await this.wait();
-    response.writeHead(200, ['Content-Type', 'text/plain', 'Content-Length', '4']).end('head');
-  }
-
-  @Get('redirect')
-  @Redirect('/v1/test-own/json')
-  async redirect(): Promise<void> {
-    await this.wait();
-  }
-
-  @Get('stream')
-  async stream(): Promise<StreamableFile> {
-    await this.wait();
-    return new StreamableFile(Readable.from([Buffer.from('a '), Buffer.from('stream')]));
-  }
-
-  @Sse('events')
-  async events(): Promise<Observable<{ data: string }>> {
-    await this.wait();
-    return of({ data: 'event' });
-  }
-
-  @Get('endless')
-  endless(@Res() response: Response): void {
-    response.write('first ');
-  }
-
-  @Post('unread')
-  @HttpCode(200)
-  async unread(@Req() request: Request, @Res() response: Response): Promise<void> {
+const OWN = new Handlers('test-own');
+const RESPONSE: Parameter[] = [[Res(), Object]];
+function addWaiting(
+  name: string,
+  answer: (response: Response) => unknown,
+  declared?: Declared,
+  route = Get(name),
+): void {
+  const handle = async (response: Response): Promise<unknown> => {
+    waiting++;
+    await passed;
+    return answer(response);
+  };
+  OWN.add(route, name, handle, declared);
+}
+addWaiting('nothing', () => undefined);
+addWaiting('json', () => ({ is: 'json' }));
+addWaiting('cached', () => 'cached', { decorators: [Header('Cache-Control', 'public, max-age=60')] });
+addWaiting('res-json', (response) => void response.json({ by: 'Express' }), { parameters: RESPONSE });
+addWaiting('res-end', (response) => void response.setHeader('Connection', 'keep-alive').end('by Node'), {
+  parameters: RESPONSE,
+});
+addWaiting(
+  'res-head',
+  (response) => void response.writeHead(200, ['Content-Type', 'text/plain', 'Content-Length', '4']).end('head'),
+  { parameters: RESPONSE },
+);
+addWaiting('redirect', () => undefined, { decorators: [Redirect('/v1/test-own/json')] });
+addWaiting('stream', () => new StreamableFile(Readable.from([Buffer.from('a '), Buffer.from('stream')])));
+addWaiting('events', () => of({ data: 'event' }), {}, Sse('events'));
+OWN.add(Get('endless'), 'endless', (response: Response) => void response.write('first '), { parameters: RESPONSE });
+OWN.add(
+  Post('unread'),
+  'unread',
+  async (request: Request, response: Response) => {
     // A body that was sent with the head arrives meanwhile.
     await sleep(1);
     response.end(`not read: ${request.url}`);
-  }
-}
+  },
+  { parameters: [[Req(), Object], ...RESPONSE], decorators: [HttpCode(200)] },
+);
 
-@Module({ controllers: [TestOwnAnswersController] })
+@Module({ controllers: [OWN.controller] })
 class OwnAnswersModule {}
 
 const PRIVATE = 'private, no-cache';
@@ -160,18 +114,18 @@ describe('a response that a handler writes itself', () => {
 
 test('every response of a draining server closes its connection, however it is written', async () => {
   const app = await createTestApp({ features: [OwnAnswersModule], settings: { SHUTDOWN_DELAY_MS: '1000' } });
-  const controller = app.nest.get(TestOwnAnswersController);
   let go!: () => void;
-  controller.passed = new Promise((resolve) => (go = resolve));
+  passed = new Promise((resolve) => (go = resolve));
+  waiting = 0;
   const request = (path: string): string => `GET /v1/test-own/${path} HTTP/1.1\r\nHost: x\r\n\r\n`;
   // An event stream announces `keep-alive` itself, and is cut when the server stops listening.
   const kinds = KINDS.flatMap(([path]) => (path === 'events' ? [] : path));
   const begunBefore = kinds.map((path) => rawRequest(app.port, request(path)));
-  await until(() => controller.waiting === kinds.length);
+  await until(() => waiting === kinds.length);
   const closed = app.close();
   await until(async () => (await app.client.get('/health/ready')).status === 503);
   const begunAfter = kinds.map((path) => rawRequest(app.port, request(path)));
-  await until(() => controller.waiting === 2 * kinds.length);
+  await until(() => waiting === 2 * kinds.length);
   go();
   for (const answers of [await Promise.all(begunBefore), await Promise.all(begunAfter)]) {
     for (const [index, answer] of answers.entries()) {

@@ -1,6 +1,23 @@
 import { applyDecorators, Controller, Get, Module, Post, Query, SetMetadata } from '@nestjs/common';
-import { ApiConflictResponse, ApiDefaultResponse, ApiOkResponse, ApiProperty, ApiResponse } from '@nestjs/swagger';
-import { defineError, EnumProperty, FailsWith, OpaqueParameter, PathId, Public, TextProperty } from '#platform';
+import {
+  ApiConflictResponse,
+  ApiDefaultResponse,
+  ApiNotFoundResponse,
+  ApiOkResponse,
+  ApiProperty,
+  ApiResponse,
+  ApiServiceUnavailableResponse,
+} from '@nestjs/swagger';
+import {
+  BooleanProperty,
+  defineError,
+  EnumProperty,
+  FailsWith,
+  OpaqueParameter,
+  PathId,
+  Public,
+  TextProperty,
+} from '#platform';
 import { createTestApp, type TestApp } from '../support/app.js';
 import { COLOUR, ListsBody, ListsQuery } from '../support/lists.js';
 
@@ -24,6 +41,12 @@ class Toy extends ListsBody {
 
   @ApiProperty({ description: 'Older.', required: false, deprecated: true })
   remark?: string;
+
+  @BooleanProperty({ description: 'Whether it squeaks.', required: false })
+  squeaks = false;
+
+  @TextProperty({ description: 'A maker.', nullable: true, minLength: 0, maxLength: 40 })
+  maker: string | null;
 }
 
 class ToysQuery extends ListsQuery {
@@ -62,6 +85,8 @@ class TestToysController extends TestListsController {
 
   // nestjs-zod composes its @ZodResponse so, of a class that describes itself.
   @Get('zod')
+  @ApiNotFoundResponse({ description: 'Nobody has the name.', type: Toy })
+  @ApiServiceUnavailableResponse({ type: [String] })
   @applyDecorators(
     SetMetadata('serializer', SelfDescribed),
     ApiResponse({ description: 'A toy.', type: SelfDescribed }),
@@ -119,34 +144,22 @@ test('the document describes lists with the limits of their items', () => {
     ids: { type: 'array', maxItems: 9, items: { type: 'integer', format: 'int64' } },
     counts: { type: 'array', maxItems: 2, items: { type: 'integer', format: 'int32', minimum: 0, maximum: 9 } },
     colours: { type: 'array', maxItems: 2, items: { type: 'string', enum: COLOUR.enum, description: 'A colour.' } },
+    squeaks: { type: 'boolean', description: 'Whether it squeaks.', allOf: [{ default: false }] },
+    maker: { type: ['string', 'null'], minLength: 0, maxLength: 40, pattern: '^[^\\x00]*$' },
   });
   const { parameters } = document.paths['/test-lists']?.get as Described;
+  const list = (name: string, items: object): object => ({
+    ...{ name, in: 'query', required: false, description: 'A list.' },
+    schema: { type: 'array', maxItems: 2, items },
+  });
+  const old = { in: 'query', required: false, deprecated: true };
   expect(parameters.filter((each) => each.in !== 'header')).toEqual([
-    {
-      ...{ name: 'tag', in: 'query', required: false, description: 'A list.' },
-      schema: {
-        type: 'array',
-        maxItems: 2,
-        items: { type: 'string', minLength: 1, maxLength: 5, pattern: '^[^\\x00]*$' },
-      },
-    },
-    {
-      ...{ name: 'colour', in: 'query', required: false, description: 'A list.' },
-      schema: { type: 'array', maxItems: 2, items: { type: 'string', enum: COLOUR.enum, description: 'A colour.' } },
-    },
-    {
-      ...{ name: 'id', in: 'query', required: false, description: 'A list.' },
-      schema: { type: 'array', maxItems: 2, items: { type: 'integer', format: 'int64' } },
-    },
-    {
-      ...{ name: 'count', in: 'query', required: false, description: 'A list.' },
-      schema: { type: 'array', maxItems: 2, items: { type: 'integer', format: 'int32', minimum: 0, maximum: 9 } },
-    },
-    { name: 'word', in: 'query', required: false, description: 'Old.', deprecated: true, schema: { type: 'string' } },
-    {
-      ...{ name: 'size', in: 'query', required: false, description: 'The size.', deprecated: true },
-      schema: { $ref: '#/components/schemas/ToySize' },
-    },
+    list('tag', { type: 'string', minLength: 1, maxLength: 5, pattern: '^[^\\x00]*$' }),
+    list('colour', { type: 'string', enum: COLOUR.enum, description: 'A colour.' }),
+    list('id', { type: 'integer', format: 'int64' }),
+    list('count', { type: 'integer', format: 'int32', minimum: 0, maximum: 9 }),
+    { ...old, name: 'word', description: 'Old.', schema: { type: 'string' } },
+    { ...old, name: 'size', description: 'The size.', schema: { $ref: '#/components/schemas/ToySize' } },
   ]);
 });
 
@@ -189,4 +202,20 @@ test('@PathId documents its error, once, also at an inherited handler', async ()
     '- `test_shop_not_found`: No shop has this id.',
   ]);
   expect((await app.client.get('/v1/test-lists/of/x')).json).toMatchObject({ code: 'test_toy_not_found' });
+});
+
+test('the type that an operation declares for an error is that of its details', () => {
+  type Answer = Record<string, { description: string; content: Record<string, { schema: object; examples: object }> }>;
+  const responses = document.paths['/test-lists/zod']?.get.responses as Answer;
+  const detailsOf = (details: object): object => ({
+    schema: { allOf: [{ $ref: '#/components/schemas/Error' }, { type: 'object', properties: { details } }] },
+  });
+  expect(responses[404]?.description).toBe('Nobody has the name.');
+  expect(responses[404]?.content['application/json']).toMatchObject(detailsOf({ $ref: '#/components/schemas/Toy' }));
+  // The platform also returns 503, so its examples stay.
+  const texts = { type: 'array', items: { type: 'string' } };
+  expect(responses[503]?.content['application/json']).toMatchObject({
+    ...detailsOf(texts),
+    examples: { unavailable: {} },
+  });
 });

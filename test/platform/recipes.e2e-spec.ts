@@ -20,7 +20,6 @@ import {
   Sse,
 } from '@nestjs/common';
 import { APP_GUARD } from '@nestjs/core';
-import { OmitType as OtherOmitType, PartialType as OtherPartialType } from '@nestjs/mapped-types';
 import { ApiConsumes, ApiHeader, ApiOperation, OmitType, PartialType } from '@nestjs/swagger';
 import { InjectRepository, TypeOrmModule } from '@nestjs/typeorm';
 import { Matches } from 'class-validator';
@@ -274,10 +273,6 @@ class NewToy {
 
 class ToyChange extends PartialType(OmitType(NewToy, ['bundleId']), { skipNullProperties: false }) {}
 
-class OtherToyChange extends OtherPartialType(OtherOmitType(NewToy, ['bundleId']), {
-  skipNullProperties: false,
-}) {}
-
 const TOY_NOT_FOUND = defineError('test_toy_not_found', 404, 'No toy has this identifier.');
 const TOY_EXISTS = defineError('test_toy_exists', 409, 'A toy has this name.');
 const NO_BUNDLE = defineError('test_no_bundle', 422, 'The bundle of the toy does not exist.');
@@ -450,11 +445,6 @@ class TestToysController {
     return this.toys.change(toyId, change);
   }
 
-  @Patch(':toyId/other')
-  changeOther(@Param() { toyId }: ToyPath, @Body() change: OtherToyChange): Promise<Toy> {
-    return this.toys.change(toyId, change);
-  }
-
   @Delete(':toyId')
   deleteToy(@Param() { toyId }: ToyPath): Promise<void> {
     return this.toys.delete(toyId);
@@ -514,10 +504,10 @@ test('a unique name, a missing bundle and a bundle in use have the errors of the
   expect(JSON.stringify(errors.paths['/test-toys']?.post)).toContain('components/examples/test_toy_exists');
 });
 
-test.each(['', '/other'])('a PATCH changes what was sent, and null is 400 unless nullable: %j', async (other) => {
-  const name = `cars${other}`;
+test('a PATCH changes what was sent, and null is 400 unless nullable', async () => {
+  const name = 'cars';
   const created = await app.client.post('/v1/test-toys', { name, note: 'soft' }, { apiKey });
-  const path = `/v1/test-toys/${(created.json as { id: string }).id}${other}`;
+  const path = `/v1/test-toys/${(created.json as { id: string }).id}`;
   const change = async (body: object): Promise<unknown> =>
     (await app.client.send('PATCH', path, { apiKey, body })).json;
   expect(await change({ name: null })).toMatchObject({ code: 'validation_failed', status: 400 });

@@ -1,42 +1,41 @@
-import { Get, Header, HttpCode, HttpException, type INestApplication, Post, Res } from '@nestjs/common';
+import { Header, HttpCode, HttpException, type INestApplication, Post, Res } from '@nestjs/common';
 import { Test } from '@nestjs/testing';
 import type { Response } from 'express';
-import { once } from 'node:events';
 import type { Server } from 'node:http';
-import { type AddressInfo, connect } from 'node:net';
+import type { AddressInfo } from 'node:net';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { ErrorFilter, PlatformExpressAdapter } from '#edge';
-import { Handlers } from '../ordinary-nest/handlers.js';
+import { Handlers, type Parameter } from '../ordinary-nest/handlers.js';
 import { readConfig } from '../support/config.js';
+import { rawRequest } from '../support/raw-request.js';
 
 const JSON_VALUE = { name: 'Zoë 🐕' };
+const PASSED: Parameter[] = [[Res({ passthrough: true }), Object]];
 const ANSWERS = new Handlers('');
-ANSWERS.add(Get('json'), 'json', () => JSON_VALUE);
-ANSWERS.add(Get('text'), 'text', () => 'Zoë 🐕');
-ANSWERS.add(Get('nothing'), 'nothing', () => undefined);
-ANSWERS.add(Get('no-content'), 'no-content', () => undefined, { decorators: [HttpCode(204)] });
-ANSWERS.add(
-  Get('length-of-another'),
+ANSWERS.get('json', () => JSON_VALUE);
+ANSWERS.get('text', () => 'Zoë 🐕');
+ANSWERS.get('nothing', () => undefined);
+ANSWERS.get('no-content', () => undefined, {}, { decorators: [HttpCode(204)] });
+ANSWERS.get(
   'length-of-another',
   (response: Response) => {
     if (response.hasHeader('Content-Length')) throw new Error('The response of three bytes fails.');
     return 'one';
   },
-  { parameters: [[Res({ passthrough: true }), Object]], decorators: [Header('Content-Length', '3')] },
+  {},
+  { parameters: PASSED, decorators: [Header('Content-Length', '3')] },
 );
 ANSWERS.add(Post('unread'), 'unread', () => JSON_VALUE);
 ANSWERS.add(Post('unread-nothing'), 'unread-nothing', () => undefined);
-ANSWERS.add(Post('unread-for-a-while'), 'unread-for-a-while', async () => {
-  await new Promise((resolve) => setTimeout(resolve, 20));
-  return JSON_VALUE;
-});
-ANSWERS.add(
-  Get('range'),
+ANSWERS.add(Post('unread-for-a-while'), 'unread-for-a-while', () => sleep(20, JSON_VALUE));
+ANSWERS.get(
   'range',
   (response: Response) => {
     response.setHeader('Accept-Ranges', 'bytes').setHeader('Content-Range', 'bytes */4').setHeader('ETag', '"1"');
     throw new HttpException('The file has four bytes.', 416);
   },
-  { parameters: [[Res({ passthrough: true }), Object]] },
+  {},
+  { parameters: PASSED },
 );
 
 interface Answer {
@@ -46,41 +45,27 @@ interface Answer {
   readonly body: string;
 }
 
-async function startApp(): Promise<INestApplication> {
+let app: INestApplication;
+beforeAll(async () => {
   const config = readConfig({ PORT: '0', HOST: '127.0.0.1' });
   const module = await Test.createTestingModule({
     controllers: [ANSWERS.controller],
     providers: [ErrorFilter],
   }).compile();
-  const app = module.createNestApplication(new PlatformExpressAdapter(config), { bodyParser: false, logger: false });
+  app = module.createNestApplication(new PlatformExpressAdapter(config), { bodyParser: false, logger: false });
   app.useGlobalFilters(app.get(ErrorFilter));
   await app.listen(0, '127.0.0.1');
-  return app;
-}
+});
+afterAll(() => app.close());
 
 /** Sends bytes, and returns everything that comes back until the server closes the connection. */
-function exchange(app: INestApplication, bytes: string): Promise<string> {
-  return new Promise((resolve, reject) => {
-    let received = '';
-    const { port } = (app.getHttpServer() as Server).address() as AddressInfo;
-    const socket = connect(port, '127.0.0.1', () => socket.write(bytes));
-    socket.setEncoding('latin1');
-    socket.on('data', (chunk: string) => (received += chunk));
-    socket.on('end', () => resolve(received));
-    socket.on('error', reject);
-    socket.setTimeout(10_000, () => reject(new Error(`Nothing more came after: ${received}`)));
-  });
+function exchange(bytes: string): Promise<string> {
+  return rawRequest(((app.getHttpServer() as Server).address() as AddressInfo).port, bytes);
 }
 
-async function ask(
-  app: INestApplication,
-  method: string,
-  path: string,
-  fields: string[] = [],
-  version = '1.1',
-): Promise<Answer> {
+async function ask(method: string, path: string, fields: string[] = [], version = '1.1'): Promise<Answer> {
   const lines = [`${method} ${path} HTTP/${version}`, 'Host: x', 'Connection: close', ...fields];
-  return parse(await exchange(app, `${lines.join('\r\n')}\r\n\r\n`));
+  return parse(await exchange(`${lines.join('\r\n')}\r\n\r\n`));
 }
 
 function parse(answer: string): Answer {
@@ -96,16 +81,10 @@ function parse(answer: string): Answer {
 }
 
 describe('Content-Length', () => {
-  let app: INestApplication;
-  beforeAll(async () => {
-    app = await startApp();
-  });
-  afterAll(() => app.close());
-
   test.each(['/json', '/text', '/nothing', '/nowhere'])(
     'is sent once, in bytes, to GET and HEAD of HTTP/1.1 and HTTP/1.0: %s',
     async (path) => {
-      const get = await ask(app, 'GET', path);
+      const get = await ask('GET', path);
       expect(get.headers['content-length']).toBe(String(get.body.length));
       expect(get.headers['transfer-encoding']).toBeUndefined();
       expect(get.body === '').toBe(path === '/nothing');
@@ -114,7 +93,7 @@ describe('Content-Length', () => {
         ['GET', '1.0'],
         ['HEAD', '1.0'],
       ] as const) {
-        const other = await ask(app, method, path, [], version);
+        const other = await ask(method, path, [], version);
         expect([method, version, other.headers['content-length'], other.body]).toEqual([
           method,
           version,
@@ -127,18 +106,18 @@ describe('Content-Length', () => {
   );
 
   test('of an error fits its body, also when the handler has set a different one before it failed', async () => {
-    const { status, headers, body } = await ask(app, 'GET', '/length-of-another');
+    const { status, headers, body } = await ask('GET', '/length-of-another');
     expect([status, headers['content-length']]).toEqual([500, String(body.length)]);
   });
 
   test.each(['1.1', '1.0'])('is not sent with 204 and 304, HTTP/%s', async (version) => {
-    const { etag = '' } = (await ask(app, 'GET', '/json')).headers;
+    const { etag = '' } = (await ask('GET', '/json')).headers;
     expect(etag).toMatch(/^W\/"/);
     const answers = [
-      await ask(app, 'GET', '/no-content', [], version),
-      await ask(app, 'HEAD', '/no-content', [], version),
-      await ask(app, 'GET', '/json', [`If-None-Match: ${etag}`], version),
-      await ask(app, 'HEAD', '/json', [`If-None-Match: ${etag}`], version),
+      await ask('GET', '/no-content', [], version),
+      await ask('HEAD', '/no-content', [], version),
+      await ask('GET', '/json', [`If-None-Match: ${etag}`], version),
+      await ask('HEAD', '/json', [`If-None-Match: ${etag}`], version),
     ];
     expect(answers.map(({ status }) => status)).toEqual([204, 204, 304, 304]);
     for (const { headers, body } of answers) {
@@ -149,7 +128,7 @@ describe('Content-Length', () => {
   test.each(['/json', '/nothing'])('lets an HTTP/1.0 client keep its connection: %s', async (path) => {
     const request = `GET ${path} HTTP/1.0\r\nConnection: keep-alive\r\n\r\n`;
     const last = `GET ${path} HTTP/1.0\r\n\r\n`;
-    const received = await exchange(app, request + request + last);
+    const received = await exchange(request + request + last);
     const answers = received.split(/(?=HTTP\/1\.1 )/).map(parse);
     expect(answers.map(({ status, headers }) => [status, headers['connection']])).toEqual([
       [200, 'keep-alive'],
@@ -170,7 +149,7 @@ describe('Content-Length', () => {
       'Expect: 100-continue\r\nContent-Length: 9\r\n\r\n',
     ];
     const received = await Promise.all(
-      framings.map((framing) => exchange(app, `POST ${path} HTTP/1.1\r\nHost: x\r\n${framing}`)),
+      framings.map((framing) => exchange(`POST ${path} HTTP/1.1\r\nHost: x\r\n${framing}`)),
     );
     for (const answer of received.map(parse)) {
       expect([answer.status, answer.headers['connection']]).toEqual([status, 'close']);
@@ -182,7 +161,7 @@ describe('Content-Length', () => {
   test('is sent, and the connection kept, when the unread body has arrived before the response', async () => {
     const request = 'POST /unread-for-a-while HTTP/1.1\r\nHost: x\r\nContent-Length: 4\r\n\r\nbody';
     const last = 'GET /json HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n';
-    const answers = (await exchange(app, request + last)).split(/(?=HTTP\/1\.1 )/).map(parse);
+    const answers = (await exchange(request + last)).split(/(?=HTTP\/1\.1 )/).map(parse);
     expect(answers.map(({ status, headers }) => [status, headers['connection']])).toEqual([
       [201, 'keep-alive'],
       [200, 'close'],
@@ -192,17 +171,11 @@ describe('Content-Length', () => {
 });
 
 describe('a request without content', () => {
-  let app: INestApplication;
-  beforeAll(async () => {
-    app = await startApp();
-  });
-  afterAll(() => app.close());
-
   test('a HEAD whose body never comes is answered before a client could send it', async () => {
     const ended: string[] = [];
     const send = async (method: string): Promise<string> => {
       const path = method === 'HEAD' ? '/json' : '/unread';
-      const answer = await exchange(app, `${method} ${path} HTTP/1.1\r\nHost: x\r\nContent-Length: 9\r\n\r\n`);
+      const answer = await exchange(`${method} ${path} HTTP/1.1\r\nHost: x\r\nContent-Length: 9\r\n\r\n`);
       ended.push(method);
       return answer;
     };
@@ -213,21 +186,16 @@ describe('a request without content', () => {
 
   test('a HEAD that the parser refuses gets the head alone', async () => {
     const refused = (method: string): Promise<string> =>
-      exchange(app, `${method} / HTTP/1.1\r\nHost: x\r\nX-Large: ${'x'.repeat(20_000)}\r\n\r\n`);
+      exchange(`${method} / HTTP/1.1\r\nHost: x\r\nX-Large: ${'x'.repeat(20_000)}\r\n\r\n`);
     expect(await refused('HEAD')).toMatch(/^HTTP\/1\.1 431 [^]+\r\nContent-Length: [1-9]\d+\r\n[^{]+\r\n\r\n$/);
     expect(await refused('GET')).toMatch(/\r\n\r\n\{"code":"headers_too_large"/);
   });
 
   test('a GET whose empty chunked body ends later keeps its connection', async () => {
     const { port } = (app.getHttpServer() as Server).address() as AddressInfo;
-    const socket = connect(port, '127.0.0.1').setEncoding('latin1');
-    let received = '';
-    socket.on('data', (text: string) => {
-      if (received === '') socket.write('0\r\n\r\nGET /text HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n');
-      received += text;
+    const received = await rawRequest(port, 'GET /json HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n', {
+      then: { after: 'HTTP', send: '0\r\n\r\nGET /text HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n' },
     });
-    socket.write('GET /json HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n');
-    await once(socket, 'end');
     const answers = received.split(/(?=HTTP\/1\.1 )/).map(parse);
     expect(answers.map(({ status, headers }) => [status, headers['connection']])).toEqual([
       [200, 'keep-alive'],
@@ -236,12 +204,12 @@ describe('a request without content', () => {
   });
 
   test('… and one whose chunked body does not end is cut', async () => {
-    const answer = await exchange(app, 'GET /json HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n');
+    const answer = await exchange('GET /json HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n');
     expect(parse(answer).status).toBe(200);
   });
 
   test('a 416 keeps the fields that explain it', async () => {
-    const { status, headers } = await ask(app, 'GET', '/range');
+    const { status, headers } = await ask('GET', '/range');
     expect([status, headers['accept-ranges'], headers['content-range'], headers['etag']]).toEqual([
       416,
       'bytes',

@@ -1,54 +1,41 @@
-import { Controller, Get, Injectable, Logger, Module, Param, UseGuards } from '@nestjs/common';
+import { type CanActivate, Get, Logger, Module, Param, UseGuards } from '@nestjs/common';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { Public } from '#operations';
+import { Handlers } from '../ordinary-nest/handlers.js';
 import { createTestApp, type TestApp } from '../support/app.js';
 
 /* Lines of Nest's Logger that name the request that is being served. */
 
 const logger = new Logger('Orders');
 
-@Injectable()
-class OrdersService {
-  async find(id: string): Promise<string> {
-    await sleep(5);
-    logger.log({ found: id });
-    await new Promise<void>((resolve) => setTimeout(resolve, 5));
-    logger.error(`failed ${id}`, new TypeError('wrong'));
-    return id;
-  }
-}
+const ORDERS = new Handlers('test-logged-orders');
+const guard: CanActivate = {
+  canActivate: (execution) => {
+    logger.debug(`guard ${execution.switchToHttp().getRequest<{ url: string }>().url}`);
+    return true;
+  },
+};
+const findOrder = async (id: string): Promise<string> => {
+  await sleep(5);
+  logger.log({ found: id });
+  await new Promise<void>((resolve) => setTimeout(resolve, 5));
+  logger.error(`failed ${id}`, new TypeError('wrong'));
+  return id;
+};
+ORDERS.add(Get(':id'), 'findOrder', findOrder, {
+  parameters: [[Param('id'), String]],
+  decorators: [UseGuards(guard)],
+});
 
-@Controller('test-logged-orders')
-class TestOrdersController {
-  constructor(private readonly orders: OrdersService) {}
-
-  @Get(':id')
-  @Public()
-  @UseGuards({
-    canActivate: (execution) => {
-      logger.debug(`guard ${execution.switchToHttp().getRequest<{ url: string }>().url}`);
-      return true;
-    },
-  })
-  findOrder(@Param('id') id: string): Promise<string> {
-    return this.orders.find(id);
-  }
-}
-
-@Module({ controllers: [TestOrdersController], providers: [OrdersService] })
+@Module({ controllers: [ORDERS.controller] })
 class OrdersModule {}
 
-@Controller('test-quiet-orders')
-class TestQuietController {
-  @Get()
-  @Public()
-  findQuietOrder(): string {
-    logger.log('quiet');
-    return 'quiet';
-  }
-}
+const QUIET = new Handlers('test-quiet-orders');
+QUIET.add(Get(), 'findQuietOrder', () => {
+  logger.log('quiet');
+  return 'quiet';
+});
 
-@Module({ controllers: [TestQuietController] })
+@Module({ controllers: [QUIET.controller] })
 class QuietModule {}
 
 interface Line {
@@ -70,20 +57,14 @@ test('each line has the id and the operation of its own request, also with other
     const ids = Array.from({ length: 20 }, (_, index) => `order-${index}`);
     await Promise.all(
       ids.map((id) =>
-        app.client.get(`/v1/test-logged-orders/${id}`, {
-          apiKey: null,
-          headers: { 'x-request-id': `for-${id}` },
-        }),
+        app.client.get(`/v1/test-logged-orders/${id}`, { apiKey: null, headers: { 'x-request-id': `for-${id}` } }),
       ),
     );
     const lines = linesOf(app);
     expect(lines).toHaveLength(60);
     for (const line of lines) {
       const id = /order-\d+/.exec(line.msg)?.[0];
-      expect(line).toMatchObject({
-        requestId: `for-${id}`,
-        operation: 'findOrder',
-      });
+      expect(line).toMatchObject({ requestId: `for-${id}`, operation: 'findOrder' });
     }
     expect(lines.filter(({ error }) => error?.type === 'TypeError')).toHaveLength(20);
     logger.log('outside');

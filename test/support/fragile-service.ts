@@ -2,9 +2,7 @@ import {
   type ArgumentsHost,
   Catch,
   ConflictException,
-  Controller,
   type ExceptionFilter,
-  Get,
   Header,
   HttpCode,
   Module,
@@ -22,6 +20,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { ApiError, defineError } from '#errors';
 import { Public } from '#operations';
 import { startService } from '#service';
+import { Handlers, type Parameter } from '../ordinary-nest/handlers.js';
 import { appModuleWith } from './app.js';
 
 /*
@@ -29,7 +28,7 @@ import { appModuleWith } from './app.js';
  * `node --import ./test/support/register-typescript.js test/support/fragile-service.ts socket.io`
  */
 
-const [transport = 'none'] = process.argv.slice(2);
+const [transport = 'none'] = process.argv.splice(2);
 
 const SOLD = defineError('fragile_sold', 409, 'The toy is sold.');
 
@@ -50,95 +49,73 @@ class ThrowingFilter implements ExceptionFilter {
   }
 }
 
-@Public()
-@Controller('test-fragile')
-class FragileController {
-  @Get('message')
-  message(@Res({ passthrough: true }) response: Response): object {
+const FRAGILE = new Handlers('test-fragile');
+const fails = (error: () => Error) => (): never => {
+  throw error();
+};
+const named =
+  <Answer>(answer: () => Answer) =>
+  (response: Response): Answer => {
     response.statusMessage = 'Pet 中';
-    return { name: 'Rex' };
-  }
+    return answer();
+  };
+const file = (): StreamableFile => new StreamableFile(Readable.from(['a', 'b']));
+const RESPONSE = { parameters: [[Res(), Object] as Parameter] };
+const PASSED = { parameters: [[Res({ passthrough: true }), Object] as Parameter] };
+const TRAILER = Header('Trailer', 'X-Sum');
+const inCircle: Record<string, unknown> = {};
+inCircle.self = inCircle;
 
-  @Get('lines')
-  lines(@Res() response: Response): void {
+FRAGILE.get(
+  'message',
+  named(() => ({ name: 'Rex' })),
+  {},
+  PASSED,
+);
+FRAGILE.get('message-of-error', named(fails(() => new ApiError(SOLD))), {}, PASSED);
+FRAGILE.get('message-of-file', named(file), {}, PASSED);
+FRAGILE.get('message-of-head', (response: Response) => void response.writeHead(200, 'Pet 中').end(), {}, RESPONSE);
+FRAGILE.get(
+  'lines',
+  (response: Response) => {
     response.statusMessage = 'a\nb';
     response.write('a');
     response.write('b');
     response.end();
-  }
-
-  @Get('message-of-error')
-  messageOfError(@Res({ passthrough: true }) response: Response): never {
-    response.statusMessage = 'Pet 中';
-    throw new ApiError(SOLD);
-  }
-
-  @Get('message-of-file')
-  messageOfFile(@Res({ passthrough: true }) response: Response): StreamableFile {
-    response.statusMessage = 'Pet 中';
-    return new StreamableFile(Readable.from(['a', 'b']));
-  }
-
-  @Get('message-of-head')
-  messageOfHead(@Res() response: Response): void {
-    response.writeHead(200, 'Pet 中').end();
-  }
-
-  @Get('trailer')
-  @Header('Trailer', 'X-Sum')
-  trailer(@Res() response: Response): void {
+  },
+  {},
+  RESPONSE,
+);
+FRAGILE.get(
+  'trailer',
+  (response: Response) => {
     response.write('a');
     response.addTrailers({ 'X-Sum': '1' });
     response.end();
-  }
-
-  @Get('trailer-of-file')
-  @Header('Trailer', 'X-Sum')
-  trailerOfFile(): StreamableFile {
-    return new StreamableFile(Readable.from(['a', 'b']));
-  }
-
-  @Get('trailer-204')
-  @Header('Trailer', 'X-Sum')
-  @HttpCode(204)
-  trailerOfNothing(): void {}
-
-  @Get('trailer-304')
-  @Header('Trailer', 'X-Sum')
-  @HttpCode(304)
-  trailerOfUnchanged(): void {}
-
-  @Get('details')
-  details(): never {
-    const details: Record<string, unknown> = {};
-    details.self = details;
-    throw new ApiError(SOLD, 'It is sold.', {}, { details });
-  }
-
-  @Get('rejecting')
-  @UseFilters(RejectingFilter)
-  rejecting(): never {
-    throw new ConflictException('before the head');
-  }
-
-  @Get('rejecting-late')
-  @UseFilters(RejectingFilter)
-  rejectingLate(): never {
-    throw new ConflictException('after the head');
-  }
-
-  @Get('throwing')
-  @UseFilters(ThrowingFilter)
-  throwing(): never {
-    throw new ConflictException();
-  }
-
-  @Get('slow')
-  async slow(): Promise<string> {
-    await sleep(300);
-    return 'slow';
-  }
+  },
+  {},
+  { ...RESPONSE, decorators: [TRAILER] },
+);
+FRAGILE.get('trailer-of-file', file, {}, { decorators: [TRAILER] });
+FRAGILE.get('trailer-204', () => undefined, {}, { decorators: [TRAILER, HttpCode(204)] });
+FRAGILE.get('trailer-304', () => undefined, {}, { decorators: [TRAILER, HttpCode(304)] });
+FRAGILE.get(
+  'details',
+  fails(() => new ApiError(SOLD, 'It is sold.', {}, { details: inCircle })),
+);
+for (const [name, message, filter] of [
+  ['rejecting', 'before the head', RejectingFilter],
+  ['rejecting-late', 'after the head', RejectingFilter],
+  ['throwing', 'before the head', ThrowingFilter],
+] as const) {
+  FRAGILE.get(
+    name,
+    fails(() => new ConflictException(message)),
+    {},
+    { decorators: [UseFilters(filter)] },
+  );
 }
+FRAGILE.get('slow', () => sleep(300, 'slow'));
 
 @Public()
 @WebSocketGateway({ path: transport === 'ws' ? '/news' : '/socket.io' })
@@ -167,7 +144,7 @@ function takeRequests(server: Server): void {
 
 const providers = transport === 'none' ? [] : [NewsGateway];
 
-@Module({ controllers: [FragileController], providers })
+@Module({ controllers: [FRAGILE.controller], providers })
 class FragileModule {}
 
 await startService(appModuleWith({ features: [FragileModule] }), {
