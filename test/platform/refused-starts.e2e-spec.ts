@@ -11,7 +11,6 @@ import {
   type Type as Class,
   UsePipes,
   ValidationPipe,
-  VERSION_NEUTRAL,
 } from '@nestjs/common';
 import { APP_PIPE } from '@nestjs/core';
 import { MessagePattern } from '@nestjs/microservices';
