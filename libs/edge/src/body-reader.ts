@@ -50,13 +50,11 @@ export class BodyReader {
   ) {}
 
   /**
-   * The parsed body: JSON by the rules of `readJson`, an object for a form, text or bytes as the handler declares. A promise,
-   * unless the body has arrived together with its header section. Undefined for a body that the plan does not require or
-   * leaves to a module.
+   * The parsed body: JSON by the rules of `readJson`, an object for a form, text or bytes as the handler declares. A promise, unless the body
+   * has arrived together with its header section. Undefined for a body that the plan does not require or leaves to a module.
    *
-   * @throws ApiError UNSUPPORTED_MEDIA_TYPE, BODY_TOO_LARGE, MISSING_BODY, MALFORMED_JSON or BODY_TOO_COMPLEX; VALIDATION_FAILED
-   *   for text that is not UTF-8; UNAVAILABLE when too many bodies
-   *   are arriving, or too many requests are in flight when the body has arrived; the error of the HTTP parser
+   * @throws ApiError UNSUPPORTED_MEDIA_TYPE, BODY_TOO_LARGE, MISSING_BODY, MALFORMED_JSON, BODY_TOO_COMPLEX, VALIDATION_FAILED (text that is
+   *   not UTF-8), or UNAVAILABLE (too many bodies or requests); the error of the HTTP parser
    * @throws RequestAbortedError when the connection closes before the whole body has arrived
    */
   read(request: Request, plan: BodyPlan): unknown {
@@ -210,9 +208,8 @@ function textOf(bytes: Buffer): string {
 }
 
 /**
- * Parses the form of `application/x-www-form-urlencoded`, also for queries, with any number of fields: of those beyond Node's limit
- * of 1000 none would be validated. Express passes null where there is no query. Bytes that are not UTF-8 become unpaired
- * surrogates, which are no valid text.
+ * Parses the form of `application/x-www-form-urlencoded`, also for queries, with any number of fields: those beyond Node's limit of 1000
+ * would not be validated. Bytes that are not UTF-8 become unpaired surrogates, which are no valid text.
  */
 export function parseForm(text: string | null): ParsedUrlQuery {
   // Node calls a decoder for each name and value, also where there is nothing to decode.

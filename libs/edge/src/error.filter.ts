@@ -17,15 +17,13 @@ import type { PlatformExpressAdapter } from './express-adapter.js';
 import { servedRequestOf } from './requests/request-context.js';
 
 /**
- * Turns everything that is thrown during a request into a response. Filters of modules come first.
+ * Turns everything that is thrown during a request into a response: by what a feature has declared, else by `toApiError`. Filters of
+ * modules come first. An exception of Nest with a status below 400 is sent as stock Nest sends it.
  *
- * - What a feature has declared an error for, such as a violated constraint, becomes that error. Everything else becomes what
- *   `toApiError` says.
- * - An exception of Nest with a status below 400 is no error: its response is sent as stock Nest sends it.
- * - What becomes a 500 with a fixed message is logged as an error: a person must look at it.
- * - The cause of other 5xx, of a statement that took too long, and of a value that PostgreSQL refused is logged as a warning.
- * - A RequestAbortedError gets no response. Neither does any other failure, except an ApiError, if the client has closed the
- *   connection while its body was arriving: multer and other readers then throw errors of their own.
+ * - What becomes a 500 with a fixed message is logged as an error: a person must look at it. The cause of other 5xx, of a statement that
+ *   took too long, and of a value that PostgreSQL refused is logged as a warning.
+ * - A RequestAbortedError gets no response. Neither does any other failure, except an ApiError, if the client has closed the connection
+ *   while its body was arriving: multer and other readers then throw errors of their own.
  *
  * What other transports throw is theirs, and what code calls by Nest's ExternalContextCreator is that code's: it is thrown again.
  */

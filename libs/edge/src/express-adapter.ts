@@ -50,14 +50,9 @@ export interface RequestObserver {
  * 1. `enter`: `request.context` and `X-Request-Id` are set.
  * 2. `connections.ts`: requests of one connection are served one after the other, those of all clients in turn (`turns.ts`).
  * 3. `request-checks.ts` and `requests-in-flight.ts`: an invalid request gets 400 or 414, one too many gets 503.
- * 4. Express calls Nest's handler of the route: guards, interceptors, pipes, controller. ApiKeyGuard sets
- *    `request.context.operation`. Without a route, `unmatched-routes.ts` responds.
- * 5. `replies.ts` writes the response, or completes one that a handler writes itself. The observer is called when the
- *    response is over.
- *
- * No step before the route reads the body. `BodyGuard` reads it behind the key check, for handlers that take one.
- *
- * `http-server.ts` sets the time-outs of requests and connections; `connections.ts` sets that of clients that do not read.
+ * 4. Express calls Nest's handler of the route. `BodyGuard` reads the body behind the key check. Without a route,
+ *    `unmatched-routes.ts` responds.
+ * 5. `replies.ts` writes the response, or completes one that a handler writes itself.
  */
 export class PlatformExpressAdapter extends ExpressAdapter {
   /** The client of a request if its API key is in memory. Set by AuthModule. */
@@ -75,7 +70,7 @@ export class PlatformExpressAdapter extends ExpressAdapter {
   /** The origins whose pages may read responses; undefined without CORS. */
   private origins: readonly unknown[] | undefined;
   /** Puts back Nest's middleware that calls request and response hooks. Requests pass it only if there is a hook. */
-  private addHooks: (() => void) | undefined;
+  private readonly addHooks: () => void;
 
   private readonly onClose: (this: Response) => void;
 
@@ -106,23 +101,18 @@ export class PlatformExpressAdapter extends ExpressAdapter {
   }
 
   override setOnRequestHook(...hook: Parameters<ExpressAdapter['setOnRequestHook']>): void {
-    this.callHooks();
+    this.addHooks();
     super.setOnRequestHook(...hook);
   }
 
   override setOnResponseHook(...hook: Parameters<ExpressAdapter['setOnResponseHook']>): void {
-    this.callHooks();
+    this.addHooks();
     super.setOnResponseHook(...hook);
   }
 
-  private callHooks(): void {
-    this.addHooks?.();
-    this.addHooks = undefined;
-  }
-
   get load(): { requests: number; connections: number; droppedConnections: number } {
-    const { size, dropped } = this.connections;
-    return { requests: this.inFlight.count, connections: size, droppedConnections: dropped };
+    const { open, dropped } = this.connections;
+    return { requests: this.inFlight.count, connections: open.size, droppedConnections: dropped };
   }
 
   /** As in Nest, with LISTEN_BACKLOG. The last argument is Nest's callback. */

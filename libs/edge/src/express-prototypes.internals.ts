@@ -6,12 +6,9 @@ type MessageClasses = Required<
 >;
 
 /**
- * Creates classes whose requests and responses have the prototypes of an Express application from their construction on.
- *
- * Express sets the prototype of each request and response to `app.request` and `app.response` by `Object.setPrototypeOf`.
- * V8 then discards what it knows about the object's shape, which costs more than all the rest of Express. Here the
- * prototypes of the classes inherit from Express's and become the application's, so Express's assignment changes nothing.
- * If a version of Express sets other prototypes, requests and responses have those, and only cost more.
+ * Creates classes whose requests and responses have the prototypes of an Express application from their construction on. Express sets
+ * these by `Object.setPrototypeOf` for each request: V8 then discards what it knows about the object's shape, which costs more than all
+ * the rest of Express. Here that assignment changes nothing.
  */
 export function createMessageClasses(app: Express): MessageClasses {
   // Real subclasses, so that V8 knows the object's final size in advance.

@@ -42,5 +42,5 @@ export function routesOf(app: Express): Route[] {
 export function takeMiddleware(app: Express): () => void {
   const layers = layersOf(app);
   const taken = layers.splice(0);
-  return () => void layers.unshift(...taken);
+  return () => void layers.unshift(...taken.splice(0));
 }

@@ -39,13 +39,11 @@ export function createHttpServer(app: Express, config: HttpConfig): Server {
 }
 
 /**
- * Whether a request with `Upgrade` switches protocols: WebSocket handshakes (RFC 6455) to which no earlier response
- * of the connection is outstanding, if a module listens to the server's event `upgrade`. The listener gets the socket,
- * with everything that the client sends after it, and checks the API key itself.
+ * Whether a request with `Upgrade` switches protocols: WebSocket handshakes (RFC 6455) to which no earlier response of the connection
+ * is outstanding, if a module listens to the server's event `upgrade`. The listener checks the API key itself.
  *
- * Every other `Upgrade` is ignored, as RFC 9110, section 7.8 allows, and the request is served as ordinary HTTP; CONNECT, too,
- * which is 400. Node's parser then drops the data that it has already read after the request, so it could lose a request, or
- * begin one in the middle of another. Therefore the connection ends after the response (`connections.ts`).
+ * Every other `Upgrade` is ignored (RFC 9110, section 7.8); CONNECT, too, which is 400. Node's parser then drops the data that it has
+ * already read after the request, so the connection ends after the response (`connections.ts`).
  */
 function switchesProtocol(request: IncomingMessage): boolean {
   const isWebSocket = request.method === 'GET' && request.headers.upgrade?.toLowerCase() === 'websocket';

@@ -2,11 +2,8 @@ import { type Socket } from 'node:net';
 
 /**
  * Lets a connection write at the end of a turn of the event loop, and drop empty writes, by the methods that Node documents for
- * implementers of streams.
- *
- * Requests that share a statement get their responses in one turn. To write them behind the work for all takes less time than
- * to write each behind its own. And Node ends each response with an empty write, for which the system's gather write needs
- * a buffer; a single text needs none.
+ * implementers of streams. Requests that share a statement get their responses in one turn, and writing them behind the work for all takes
+ * less time. Node ends each response with an empty write, for which the system's gather write needs a buffer.
  */
 export function joinWrites(socket: Socket): void {
   const methods = Object.getPrototypeOf(socket) as Socket;

@@ -1,10 +1,8 @@
 import {
   type ArgumentMetadata,
-  type CanActivate,
   type ExecutionContext,
   ForbiddenException,
   type INestApplication,
-  type NestInterceptor,
   type PipeTransform,
   StreamableFile,
 } from '@nestjs/common';
@@ -14,8 +12,11 @@ import {
   ExecutionContextHost,
   FORBIDDEN_MESSAGE,
   type GuardsConsumer,
+  type GuardsContextCreator,
+  type InterceptorsContextCreator,
   ParamsTokenFactory,
   type PipesConsumer,
+  type PipesContextCreator,
   STATIC_CONTEXT,
 } from '@nestjs/core/internal';
 import { markRejectedByPipes } from '@nestjs/core/router/rejected-by-pipes.js';
@@ -29,17 +30,6 @@ type Call = (request: unknown, response: unknown, next: () => void) => Promise<v
 type Parameter = ParamProperties & { readonly metatype?: ArgumentMetadata['metatype'] };
 type Awaitable = Partial<PromiseLike<unknown>> | null | undefined;
 
-/** Finds the guards, interceptors or pipes of a handler: global ones, those of its controller, and its own. */
-interface Creator<Bound> {
-  create(
-    instance: object,
-    callback: Creation[1],
-    module: string,
-    contextId: Creation[5],
-    inquirerId: Creation[6],
-  ): Bound[];
-}
-
 /** The members of Nest's RouterExecutionContext that are used here; Nest declares some of them as private. */
 interface HandlerCalls extends Pick<
   RouterExecutionContext,
@@ -47,23 +37,19 @@ interface HandlerCalls extends Pick<
 > {
   readonly contextUtils: ContextUtils;
   readonly guardsConsumer: GuardsConsumer;
-  readonly guardsContextCreator: Creator<CanActivate>;
-  readonly interceptorsContextCreator: Creator<NestInterceptor>;
+  readonly guardsContextCreator: GuardsContextCreator;
+  readonly interceptorsContextCreator: InterceptorsContextCreator;
   readonly pipesConsumer: PipesConsumer;
-  readonly pipesContextCreator: Creator<PipeTransform>;
+  readonly pipesContextCreator: PipesContextCreator;
   readonly responseController: RouterResponseController;
   isResponseHandled(instance: object, methodName: string, parameters: readonly Parameter[]): boolean;
   pickStreamingBody(result: unknown, streams: readonly unknown[]): unknown;
 }
 
 /**
- * Lets an application call its handlers with fewer promises. Nest awaits each guard, each pipe of each parameter, the interceptors and
- * the response, and wraps each interceptor in four observables: for a short request as much work as all the rest. Here only promises
- * are awaited, and interceptors are plain calls.
- *
- * Nest itself calls the handlers that do more: those with another interceptor than a `DirectInterceptor`, those that are made for each
- * request, those that send events, redirect, render or write the response themselves, and all of them if a tool has replaced `create`
- * of Nest's RouterExecutionContext.
+ * Lets an application call its handlers with fewer promises: Nest's own are as much work as all the rest of a short request. Nest itself
+ * calls the handlers that do more: those with another interceptor than a `DirectInterceptor`, those that are made for each request, those
+ * that send events, redirect, render or write the response themselves, and all if a tool has replaced `create` of RouterExecutionContext.
  *
  * Must be called before routes are registered, which `listen` does.
  */

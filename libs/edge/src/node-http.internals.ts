@@ -4,10 +4,8 @@ import { Server as NetServer } from 'node:net';
 const UPGRADE = Symbol('upgrade');
 
 /**
- * Lets only `switches` say which requests with `Upgrade`, or with CONNECT, change the protocol of their connection; all others are
- * ordinary requests. It is called again each time that Node asks.
- *
- * @param Request a class of requests that no other server has, because its prototype is changed
+ * Lets only `switches` say which requests with `Upgrade`, or with CONNECT, change the protocol of their connection. `Request` must be a
+ * class that no other server has, because its prototype is changed.
  */
 export function steerUpgrades(Request: typeof IncomingMessage, switches: (request: IncomingMessage) => boolean): void {
   Object.defineProperty(Request.prototype, 'upgrade', {
@@ -42,11 +40,7 @@ export function holdRequests(
   };
 }
 
-/**
- * Accepts no more connections. Unlike `server.close()`, keeps those that are idle, and goes on to check time-outs.
- *
- * @param closed called when no connection is open
- */
+/** Accepts no more connections; `closed` is called when none is open. Unlike `server.close()`, keeps those that are idle. */
 export function stopListening(server: Server, closed: () => void): void {
   NetServer.prototype.close.call(server, closed);
 }

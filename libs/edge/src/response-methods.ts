@@ -30,9 +30,8 @@ export function writeOwnJson(app: Express): void {
 }
 
 /**
- * Calls `before` ahead of the head of each response, and `failed` where Node refuses a head: its status message has characters that
- * HTTP cannot carry, or it has a `Trailer` and is not chunked. A caller of `write` or `end` need not expect that, and one that pipes a
- * file into the response could not catch it.
+ * Calls `before` ahead of the head of each response, and `failed` where Node refuses a head: its status message has characters that HTTP
+ * cannot carry, or it has a `Trailer` and is not chunked. Code that pipes a file into the response could not catch that.
  */
 export function guardHeads(
   app: Express,

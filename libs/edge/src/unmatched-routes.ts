@@ -5,12 +5,8 @@ import { type Route, routesOf } from './express.internals.js';
 import type { Replies } from './replies/replies.js';
 
 /**
- * Middleware after all routes. It answers the requests that no route served:
- *
- * - 404 `route_not_found` if no route has the path, or if the matching routes have passed the request on, as Nest's routes
- *   do for another host,
- * - 204 with `Allow` for OPTIONS on a path that has routes (RFC 9110, section 9.3.7),
- * - 405 `method_not_allowed` with `Allow` for any other method (RFC 9110, section 15.5.6).
+ * Middleware after all routes: 404 if no route has the path, or the matching ones have passed the request on; 204 with `Allow` for OPTIONS
+ * (RFC 9110, section 9.3.7); 405 with `Allow` for any other method.
  */
 export function answerUnmatchedRoutes(app: Express, replies: Replies): RequestHandler {
   return (request, response, next) => {
@@ -32,10 +28,9 @@ export function answerUnmatchedRoutes(app: Express, replies: Replies): RequestHa
 const METHOD = /^[!#$%&'*+.^_`|~\w-]+$/;
 
 /**
- * Middleware before all routes, behind that of CORS. It serves requests that are refused before routing, so that scripts of
- * known origins can read the response, and preflight requests: a handler of OPTIONS or of all methods would require a key,
- * which browsers do not send with them. A known origin may send any method to any path, also under overload, so that its
- * scripts can read the 404, 405, 414 or 503 of the request itself. Other origins get what any OPTIONS gets.
+ * Middleware before all routes, behind that of CORS. It serves requests that are refused before routing, and preflight requests, whose
+ * browsers send no key. A known origin may send any method to any path, so that its scripts can read the 404, 405, 414 or 503 of the
+ * request itself. Other origins get what any OPTIONS gets.
  */
 export function answerBehindCors(app: Express, replies: Replies): RequestHandler {
   return (request, response, next) => {

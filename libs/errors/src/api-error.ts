@@ -65,7 +65,7 @@ export interface Fault {
 }
 
 export interface ApiErrorOptions extends ErrorOptions {
-  /** Sent as the member `details` of the body: any value that `writeJson` can write. Undefined for none. */
+  /** Sent as the member `details` of the body: any value that `writeJson` can write. */
   readonly details?: unknown;
   /** The faults of the input that the message lists. Handlers with `@FaultDetails()` send them as `details`. */
   readonly faults?: readonly Fault[];

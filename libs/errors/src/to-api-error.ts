@@ -24,14 +24,9 @@ export interface RequestInput {
 }
 
 /**
- * The ApiError to send for anything that was thrown.
- *
- * - An ApiError is itself.
- * - An exception of Nest or of http-errors keeps its status.
- * - A statement with parameters of which PostgreSQL refuses a value is 400 `validation_failed`, if the request has an input.
- *   The value may be one that the module has made, so a person must be told.
- * - A statement that took too long is 500 `took_too_long`. Not 503 or 504, which clients repeat by themselves.
- * - Anything else is 500 `internal_error`.
+ * The ApiError to send for anything that was thrown. An exception of Nest or of http-errors keeps its status. A statement with parameters
+ * of which PostgreSQL refuses a value is 400 `validation_failed`, if the request has an input. A statement that took too long is 500
+ * `took_too_long`, not 503 or 504, which clients repeat by themselves. Anything else is 500 `internal_error`.
  *
  * @param input that of the request; undefined outside of one
  */
@@ -58,11 +53,9 @@ function hasValues(input: RequestInput | undefined): boolean {
 }
 
 /**
- * The ApiError for an exception of Nest. It keeps a status from 400 to 599; any other one becomes 500.
- * A 4xx keeps its message; an array of messages is joined by `; `. A 5xx gets a fixed message, because such exceptions often
- * quote the error that caused them. The rest of the response becomes `details`: the members of an object, or an array of
- * messages, except `statusCode`, `message` and an `error` that is the usual text of the status. If the response is an `Error`,
- * it counts as the cause, and no part of it is sent.
+ * The ApiError for an exception of Nest. A 4xx keeps its message; an array of messages is joined by `; `. A 5xx gets a fixed message,
+ * because such exceptions often quote the error that caused them. The other members of the response become `details`; an `Error` as the
+ * response counts as the cause, and no part of it is sent.
  */
 function fromHttpException(exception: HttpException): ApiError {
   const status = exception.getStatus();

@@ -2,12 +2,7 @@ import type { StreamableFile } from '@nestjs/common';
 import { ApiError } from './api-error.js';
 import { BAD_REQUEST } from './error-catalogue.js';
 
-/**
- * Lets the client get the Error body where Nest would send a text, of a file that cannot be read. A handler of the module that
- * responds otherwise stays.
- *
- * @param sendError sends an error as the response to the file
- */
+/** Sends the Error body where Nest would send a text, of a file that cannot be read. A handler of the module that responds stays. */
 export function withErrorBody(file: StreamableFile, sendError: (error: ApiError) => void): StreamableFile {
   const { errorHandler } = file;
   return file.setErrorHandler((error, response) => {

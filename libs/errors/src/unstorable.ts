@@ -11,8 +11,7 @@ const DATE = 'must be a date from 4713 BC on';
 const FIRST_TIME = Date.UTC(-4713, 10, 24);
 
 /**
- * The fault of the first text, number or date within an input that PostgreSQL cannot store, also of the name of a member;
- * undefined without one. Looks into arrays, plain objects, instances of input classes, and their Maps and Sets.
+ * The fault of the first text, number or date within an input that PostgreSQL cannot store, also of the name of a member.
  *
  * @param path the name of the value in the fault; empty for the whole input
  */

@@ -65,11 +65,7 @@ function countMembers(value: unknown): number {
   return count;
 }
 
-/**
- * Walks through a text and what JSON.parse has made of it.
- *
- * @param onNumber gets the numerals; without it, a member that is named twice is an error
- */
+/** Gives `onNumber` the numerals of a text that JSON.parse has read; without it, a member that is named twice is an error. */
 function walk(text: string, parsed: unknown, onNumber?: typeof keepNumeral): void {
   let at = 0;
   const next = (): string | undefined => {

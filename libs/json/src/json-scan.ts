@@ -16,20 +16,8 @@ export const JSON_LIMITS: JsonLimits = { values: 11_000, levels: 32 };
 /** Longest numeral without an exponent whose double is an integer only if the numeral is one. */
 const PLAIN_LENGTH = 15;
 
-/** What a scan finds in a text. */
-interface Scan {
-  /** Number of members of all objects. */
-  readonly members: number;
-  /** Whether there is a number that is not plain. */
-  readonly hasNumerals: boolean;
-}
-
-/**
- * Counts what bounds the cost of a text, which need not be JSON.
- *
- * @throws ApiError BODY_TOO_COMPLEX
- */
-export function scan(text: string, { values, levels }: JsonLimits): Scan {
+/** Counts what bounds the cost of a text, which need not be JSON. @throws ApiError BODY_TOO_COMPLEX */
+export function scan(text: string, { values, levels }: JsonLimits): { members: number; hasNumerals: boolean } {
   let [level, count, members] = [0, 0, 0];
   let hasNumerals = false;
   for (let at = 0; at < text.length; at++) {

@@ -1,12 +1,9 @@
 import { hash } from 'node:crypto';
 
 /**
- * The JSON text (RFC 8259) of a value, by the rules of `JSON.stringify` without indentation, except that a bigint is
- * written as a number with all its digits. So `toJSON` is honoured (dates), undefined, functions and symbols are left
- * out of objects and null in arrays, NaN and the infinities are null, and an unpaired surrogate is escaped. But boxed
- * primitives (`new Number(1)`) are written as objects.
- *
- * An instance of a class that declares its members (`findMembersBy`) is written with exactly these, in their order.
+ * The JSON text (RFC 8259) of a value, by the rules of `JSON.stringify` without indentation, except that a bigint is written as a number
+ * with all its digits, boxed primitives (`new Number(1)`) as objects, and an instance of a class that declares its members
+ * (`findMembersBy`) with exactly these, in their order.
  *
  * @throws TypeError when the value has no JSON text at all, as undefined
  * @throws RangeError when the value contains itself
@@ -130,9 +127,8 @@ export function hasToJson(value: unknown): value is { toJSON(key: string): unkno
 }
 
 /**
- * Lets `JSON.stringify` take instances of a class that declares its members, which modules call for logs, caches and queues: with
- * the declared members alone. An int64 is a number, and beyond 2^53 the text of its digits, because `JSON.stringify` refuses a bigint.
- * A `toJSON` of the class stays.
+ * Lets `JSON.stringify` take instances of a class that declares its members, which modules call for logs, caches and queues. An int64
+ * beyond 2^53 is the text of its digits, because `JSON.stringify` refuses a bigint. A `toJSON` of the class stays.
  */
 export function declareJson(of: object): void {
   if ('toJSON' in of) return;
@@ -185,11 +181,7 @@ export function shared<Items extends readonly object[]>(items: Items): Items {
   return Object.freeze(items);
 }
 
-/**
- * The JSON text of a response, by the rules of `writeJson`; that of a {@link shared} array is kept.
- *
- * @param isTagged whether the entity tag is needed
- */
+/** The JSON text of a response, by the rules of `writeJson`, and its entity tag if needed; those of a {@link shared} array are kept. */
 export function jsonTextOf(value: unknown, isTagged: boolean): JsonText {
   const json = (Array.isArray(value) && (value as { [TEXT]?: Partial<JsonText> })[TEXT]) || {};
   json.text ??= writeJson(value);

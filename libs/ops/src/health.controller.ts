@@ -24,13 +24,11 @@ export class HealthController {
   }
 
   /**
-   * 200 while this process should get requests. A database that does not respond within 1 s is reported in `database`,
-   * but the process stays ready: all instances share the database, and without ready instances the load balancer would
-   * respond instead of the service.
+   * 200 while this process should get requests. An unreachable database is reported in `database`, but the process stays ready: all
+   * instances share the database, and without ready instances the load balancer would respond instead of the service.
    *
-   * @throws ApiError UNAVAILABLE while the server drains; while the embedded database is opened again after a crash; while a check
-   *   of a module fails; when the schema is outdated, or newer and not backward compatible; when row level security hides rows of the
-   *   platform. `warnings` counts findings about the database, whose texts the log has
+   * @throws ApiError UNAVAILABLE while the server drains; while the embedded database is opened again after a crash; while a check of a
+   *   module fails; when the schema does not fit; when row level security hides rows of the platform
    */
   @Get('ready')
   @Header('Cache-Control', 'no-store')

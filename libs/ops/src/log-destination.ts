@@ -21,11 +21,8 @@ const MAX_END_WAIT_MS = 2_000;
 const STANDARD_OUTPUT = 1;
 
 /**
- * Standard output as the destination of the log. Beyond MAX_WAITING_BYTES lines are dropped, counted and reported later.
- *
- * - The service never waits for a reader: Node makes a pipe non-blocking when `process.stdout` is first used.
- * - A write is at most MAX_WRITE_BYTES of whole lines, in their order.
- * - Writes are synchronous, so none is in flight when the process ends.
+ * Standard output as the destination of the log. Beyond MAX_WAITING_BYTES lines are dropped, counted and reported later. The service
+ * never waits for a reader: Node makes a pipe non-blocking when `process.stdout` is first used.
  */
 export class LogDestination {
   /** Lines that were dropped: too many waited for the reader, or they could not be written. */

@@ -20,9 +20,8 @@ export interface LoggableError {
 }
 
 /**
- * Converts a value for `JSON.stringify`, with bounded size. An Error becomes a `LoggableError`, with its causes. Its other
- * members are left out: in errors of PostgreSQL and TypeORM they contain values of rows and statements, which are the
- * client's data. For the same reason, quoted parts are removed from messages of SQLSTATE class 22 (data exceptions).
+ * Converts a value for `JSON.stringify`, with bounded size. Of an Error only the members of `LoggableError` are kept: others have values of
+ * rows and statements, which are the client's data. Quoted parts of messages of SQLSTATE class 22 (data exceptions) are removed.
  */
 export function loggable(value: unknown): unknown {
   try {

@@ -9,13 +9,7 @@ import { LogDestination } from './log-destination.js';
 import { loggable, type LoggableError } from './loggable.js';
 
 /** Contexts of Nest's own start-up lines, which are logged at level debug. */
-const FRAMEWORK_CONTEXTS = new Set<unknown>([
-  'NestFactory',
-  'InstanceLoader',
-  'RoutesResolver',
-  'RouterExplorer',
-  'NestApplication',
-]);
+const FRAMEWORK = /^(NestFactory|InstanceLoader|RoutesResolver|RouterExplorer|NestApplication)$/;
 
 /** Injection token of the process's log, a pino Logger. */
 export const LOGGER = Symbol('LOGGER');
@@ -49,10 +43,7 @@ export function isOnTerminal(logger: Logger): boolean {
   return streamOf(logger) === terminal;
 }
 
-/**
- * Returns a function that writes a line at level info, as `logger.info` does. It takes a quarter of the time, because the
- * members are JSON already: `,"status":200,"msg":"request"`.
- */
+/** A writer of lines at level info, a quarter of the cost of `logger.info`: the members are JSON, `,"status":200,"msg":"request"`. */
 export function infoLines(logger: Logger): (members: string) => void {
   const stream = streamOf(logger);
   const level = logger.levels.values['info'] as number;
@@ -62,7 +53,6 @@ export function infoLines(logger: Logger): (members: string) => void {
   };
 }
 
-/** Pino documents its symbols for integrations such as this one (`pino.symbols` in its docs/api.md). */
 function streamOf(logger: Logger): DestinationStream {
   return Reflect.get(logger, pino.symbols.streamSym) as DestinationStream;
 }
@@ -138,7 +128,7 @@ export class NestLogger implements LoggerService {
   constructor(private readonly logger: Logger) {}
 
   log(message: unknown, ...details: unknown[]): void {
-    this.write(FRAMEWORK_CONTEXTS.has(details.at(-1)) ? 'debug' : 'info', message, details);
+    this.write(FRAMEWORK.test(String(details.at(-1))) ? 'debug' : 'info', message, details);
   }
 
   private writer(level: Level): LoggerService['log'] {

@@ -5,9 +5,8 @@ import { setTimeout as sleep } from 'node:timers/promises';
 const PAUSE_MS = 50;
 
 /**
- * Removes expired rows in the background, in small batches, so that no request waits for a long statement. The first run
- * begins at the start of the service. Several instances may remove rows at the same time. If the process stops during a run,
- * another process, or the next start, removes the remaining rows.
+ * Removes expired rows in the background, in small batches, so that no request waits for a long statement. The first run begins at the
+ * start of the service. Several instances may remove rows at the same time.
  */
 export class BackgroundRemoval implements OnApplicationBootstrap, OnModuleDestroy {
   private readonly stopping = new AbortController();

@@ -1,14 +1,13 @@
 import type { Logger } from '@nestjs/common';
 
-/** Logs at most one warning in an interval, with the number of those in between: many requests fail for the same cause. */
+const INTERVAL_MS = 1_000;
+
+/** Logs at most one warning in a second, with the number of those in between: many requests fail for the same cause. */
 export class LimitedWarnings {
   private nextAt = 0;
   private omitted = 0;
 
-  constructor(
-    private readonly log: Pick<Logger, 'warn'>,
-    private readonly intervalMs = 1_000,
-  ) {}
+  constructor(private readonly log: Pick<Logger, 'warn'>) {}
 
   /** @param details further arguments of the log */
   warn(message: string, ...details: unknown[]): void {
@@ -19,7 +18,7 @@ export class LimitedWarnings {
     }
     const others = this.omitted === 0 ? '' : ` (and ${this.omitted} more since the last warning)`;
     this.log.warn(`${message}${others}`, ...details);
-    this.nextAt = now + this.intervalMs;
+    this.nextAt = now + INTERVAL_MS;
     this.omitted = 0;
   }
 }

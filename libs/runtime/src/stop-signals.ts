@@ -8,10 +8,8 @@ const REPEATED_WITHIN_MS = 1_000;
 const STOP_SIGNALS = ['SIGTERM', 'SIGINT', 'SIGHUP'] as const;
 
 /**
- * Calls `stop` at the first SIGTERM, SIGINT or SIGHUP, and `force` at each SIGTERM or SIGINT more than a second later. On a
- * terminal the first one is confirmed on standard error, because a drain may take many seconds.
- *
- * @returns a function that removes the handlers
+ * Calls `stop` at the first SIGTERM, SIGINT or SIGHUP, which a terminal confirms, and `force` at each SIGTERM or SIGINT more than a second
+ * later. Returns a function that removes the handlers.
  */
 export function onStopSignal(stop: (signal: NodeJS.Signals) => void, force: () => void): () => void {
   let firstAt: number | undefined;

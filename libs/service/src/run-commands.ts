@@ -2,16 +2,13 @@ import type { Type } from '@nestjs/common';
 import { runProgram } from '#commands';
 import type { ServiceDefinition } from '#definition';
 
-/** Makes the application's module; loads the framework and the features. */
-export type LoadApplication = () => Promise<Type>;
-
 /**
  * Runs the command line with the settings of the environment and `.env`, prints a failure, and sets the exit code.
  *
  * @example await runCommands(ORDERS, async () => (await import('./app.module.js')).AppModule);
  * @param load imports the application's module: only commands that need the operations load the framework
  */
-export async function runCommands(definition: ServiceDefinition, load: LoadApplication): Promise<void> {
+export async function runCommands(definition: ServiceDefinition, load: () => Promise<Type>): Promise<void> {
   await runProgram(definition, {
     document: async (config) => (await import('./without-service.js')).describeApplication(await load(), config),
     failureText: async (...failure) => (await import('./failure-text.js')).failureText(...failure),

@@ -21,12 +21,7 @@ import {
 } from '#definition';
 import { importsOf } from './module-imports.internals.js';
 
-/**
- * The definition of an application.
- *
- * @param app a module with `PlatformModule.forRoot(…)` among its own imports
- * @throws StartupError when it has none
- */
+/** The definition of an application. @throws StartupError when `app` does not import `PlatformModule.forRoot(…)` itself */
 export function definitionOf(app: Type): ServiceDefinition {
   const platform = importsOf(app).find((one) => 'module' in one && one.module === PlatformModule) as
     DynamicModule | undefined;
@@ -38,9 +33,8 @@ export function definitionOf(app: Type): ServiceDefinition {
 }
 
 /**
- * The root module of a service: what a request meets, the features of `app`, the platform, and the parts. The router matches
- * routes in this order. A decorated class, and not a dynamic module: Nest inserts the imports of a dynamic module before
- * those of a class, which would put the platform in front of the features.
+ * The root module of a service: what a request meets, the features of `app`, the platform, and the parts; the router matches routes in this
+ * order. Not a dynamic module: Nest would put its imports in front of those of a class.
  *
  * @throws StartupError when a dependency differs from what the platform relies on
  */
@@ -79,9 +73,8 @@ export async function serviceOf(app: Type, config: CoreConfig): Promise<Type> {
 class RequestModule {}
 
 /**
- * What every request meets, in this order; the filter sends whatever is thrown. Nest calls global guards and pipes in the
- * order of the modules' imports, and global filters in the opposite order. So the service imports this module first: the
- * API key is checked before the guards of features, and the filters of features come before this one.
+ * What every request meets, in this order. Nest calls global guards and pipes in the order of the modules' imports, and global filters in
+ * the opposite order: the API key is checked before the guards of features, and the filters of features come before this one.
  */
 function requestModule(parts: readonly LoadedPart[]): DynamicModule {
   const ofRequests = parts.filter(({ step }) => step !== undefined);

@@ -47,20 +47,13 @@ export async function start(app: Type, options: ServiceOptions): Promise<void> {
   }
 }
 
-type Make = (module: Type, adapter: PlatformExpressAdapter) => Promise<NestApplication>;
-
-const byNestFactory: Make = (module, adapter) => NestFactory.create(module, adapter, APPLICATION_OPTIONS);
-
-/**
- * See `createApplication`.
- *
- * @param make for the test kit, which replaces providers before the application is made
- */
+/** See `createApplication`. `make` is for the test kit, which replaces providers before the application is made. */
 export async function create(
   app: Type,
   config: CoreConfig,
   options: ServiceOptions,
-  make = byNestFactory,
+  make = (module: Type, adapter: PlatformExpressAdapter): Promise<NestApplication> =>
+    NestFactory.create(module, adapter, APPLICATION_OPTIONS),
 ): Promise<NestApplication> {
   const nest = await make(await serviceOf(app, config), new PlatformExpressAdapter(config));
   try {
@@ -116,12 +109,7 @@ async function serve(
   tell(welcome(definition, config, port, first?.secret));
 }
 
-/**
- * Drains the server and closes the application on SIGTERM, SIGINT or SIGHUP.
- * Shutdown hooks of modules get the signal. The exit code is `process.exitCode`, or 1 when closing fails or takes too long.
- *
- * @returns a function that does the same without a signal
- */
+/** Closes the application on a stop signal, or when the returned function is called. The exit code is 1 when closing takes too long. */
 function stopOnSignal(config: CoreConfig, close: (signal?: NodeJS.Signals) => Promise<void>): () => void {
   const { name } = config.product;
   let stopping = false;
@@ -141,10 +129,7 @@ function stopOnSignal(config: CoreConfig, close: (signal?: NodeJS.Signals) => Pr
   return stop;
 }
 
-/**
- * The text on the console after a start, in lines of at most 80 columns: the address of the service, the first API key if
- * one was made, with a command to try it, else the command that makes one, and where the documentation is.
- */
+/** The text on the console after a start, in lines of at most 80 columns. */
 function welcome(definition: ServiceDefinition, config: CoreConfig, port: number, firstKey?: string): string {
   const address = `http://localhost:${port}`;
   const base = `${address}${BASE_PATH}`;

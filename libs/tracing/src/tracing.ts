@@ -15,9 +15,8 @@ const FLUSH_TIMEOUT_MS = 1_500;
 const MAX_VALUE_LENGTH = 1_024;
 
 /**
- * Starts OpenTelemetry's SDK with its instrumentations of `http` and `pg`, and returns the function that stops it. The SDK
- * reads all variables `OTEL_*` itself. Only spans leave the process: metrics are at /metrics, and the log is on standard
- * output. Both instrumentations change prototypes, so modules that are loaded already are traced, too.
+ * Starts OpenTelemetry's SDK, which reads all variables `OTEL_*` itself, with its instrumentations of `http` and `pg`, and returns the
+ * function that stops it. Only spans leave the process: metrics are at /metrics, and the log is on standard output.
  */
 export function startSdk(product: string): () => Promise<void> {
   setActiveTrace({ traceId, bind: (work) => context.bind(context.active(), work) });

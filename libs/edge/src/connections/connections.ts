@@ -34,21 +34,15 @@ export function answeringOn(socket: Duplex): Response | undefined {
 /**
  * The open connections of this process, and the order of the requests on each of them.
  *
- * - Requests of one connection are served one after the other, each in a turn of the event loop of its own. So a client that
- *   sends many requests ahead (pipelining) delays nobody else, and occupies memory for one response only.
- * - Requests of all connections begin when it is their client's turn (`turns.ts`).
- * - If all connections together have sent more than MAX_PIPELINED_REQUESTS ahead, the connection that sends the next one is cut.
- * - A request with `Upgrade` ends the connection (see `http-server.ts`): its response says `Connection: close`, and
- *   later requests are ignored.
- * - After a request was refused for overload, the next one of its connection waits for REFUSAL_PAUSE_MS.
- * - A silent connection, on which nothing has arrived, is closed after KEEP_ALIVE_TIMEOUT_MS without a response and without a line
- *   in the log.
- * - Beyond the limit of connections (`server-limits.ts`, and the limit of open files) new ones are dropped.
- * - A connection whose client reads nothing of its response for `writeTimeoutMs` is cut.
+ * - Requests of one connection are served one after the other, each in a turn of the event loop of its own, so pipelining delays
+ *   nobody else. All begin when it is their client's turn (`turns.ts`).
+ * - A request with `Upgrade` ends the connection (`http-server.ts`): later requests are ignored.
+ * - A silent connection, on which nothing has arrived, is closed after KEEP_ALIVE_TIMEOUT_MS without a response and a line in the log.
+ * - A connection whose client reads nothing of its response for `writeTimeoutMs` is cut; new ones beyond the limit are dropped.
  */
 export class Connections {
   private readonly warnings = new LimitedWarnings(new Logger(Connections.name));
-  private readonly open = new Set<Socket>();
+  readonly open = new Set<Socket>();
   /** Requests that wait behind an earlier one of their connection. */
   private waiting = 0;
   private closesIdle = false;
@@ -68,10 +62,6 @@ export class Connections {
       this.warnings.warn(`Dropped a connection beyond the limit of ${limits.maxConnections}.`);
     });
     server.on('timeout', closeUnlessServed);
-  }
-
-  get size(): number {
-    return this.open.size;
   }
 
   /** Calls `begin` when the earlier requests of the connection have their responses; usually at once. */
@@ -192,9 +182,8 @@ export class Connections {
 }
 
 /**
- * Listener of the server's `timeout` event: nothing was sent or received for `writeTimeoutMs`, or for KEEP_ALIVE_TIMEOUT_MS
- * on an idle connection. Closes a connection that is idle or whose client does not read its response. Keeps it while a
- * handler works or a body arrives, which has a time-out of its own.
+ * Listener of the server's `timeout` event: nothing was sent or received for `writeTimeoutMs`, or KEEP_ALIVE_TIMEOUT_MS when idle.
+ * Keeps a connection while a handler works or a body arrives, which has a time-out of its own.
  */
 function closeUnlessServed(socket: Socket): void {
   if (answeringOn(socket) !== undefined && socket.writableLength === 0) socket.setTimeout(socket.timeout ?? 0);

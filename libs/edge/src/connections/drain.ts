@@ -23,15 +23,12 @@ export const DRAIN_SETTINGS = {
 };
 
 /**
- * The graceful shutdown of the HTTP server. `start-service.ts` begins it on SIGTERM or SIGINT, by Nest's `app.close()`.
+ * The graceful shutdown of the HTTP server, begun by Nest's `app.close()`, in which `/health/ready` already returns 503:
  *
- * 1. The adapter's `isDraining`: `/health/ready` returns 503, and each response closes its connection.
- * 2. For SHUTDOWN_DELAY_MS the server still accepts connections, until load balancers have seen the 503.
- * 3. The server stops listening, and event streams end. Idle connections stay open until `shutdownLingerMs` after step 2 began,
- *    because a client may be sending a request at this moment.
- * 4. Requests in flight finish. After SHUTDOWN_TIMEOUT_MS, counted from the end of the delay, the rest is cut.
- *
- * This function runs steps 2 to 4. Resolves when no connection is open.
+ * 1. For SHUTDOWN_DELAY_MS the server still accepts connections, until load balancers have seen the 503.
+ * 2. It stops listening, and event streams end. Idle connections stay open until `shutdownLingerMs` after step 1 began, because a client
+ *    may be sending a request at this moment.
+ * 3. Requests in flight finish. After SHUTDOWN_TIMEOUT_MS, counted from the end of the delay, the rest is cut.
  */
 export async function drain(
   server: Server,

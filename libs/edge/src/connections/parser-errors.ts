@@ -33,12 +33,9 @@ interface ParserErrorListener {
 }
 
 /**
- * Responds to what Node's HTTP parser refuses: 400, 408 (a request that does not arrive in time), 413 and 431. Then the
- * connection is closed.
- *
- * An error in a body belongs to its request: reading the body fails with the error, so the request ends like any
- * other, with its own `X-Request-Id`. Bytes that are no request get an Error body and a new `X-Request-Id`; behind
- * requests without a response they get none, and the connection is closed after those responses.
+ * Responds to what Node's HTTP parser refuses: 400, 408 (a request that does not arrive in time), 413 and 431. Then the connection is
+ * closed. An error in a body belongs to its request, which fails by it. Bytes that are no request get an Error body and a new
+ * `X-Request-Id`; behind requests without a response they get none, and the connection is closed after those responses.
  */
 export function answerParserErrors(server: Server, connections: Connections, listener: ParserErrorListener): void {
   server.on('clientError', (cause: ParserError, socket: Duplex) => {

@@ -33,11 +33,10 @@ export class Replies {
   ) {}
 
   /**
-   * Sends a body with the response's status. Text and bytes are sent unchanged, null and undefined as an empty body, and
-   * everything else as JSON. If the handler has set `Content-Type`, `ETag` or `Cache-Control`, they stay, except with an ErrorBody. JSON with
-   * status 200 to GET or HEAD gets a weak `ETag`. A matching `If-None-Match` turns 200 into 304, and so does
-   * `If-Modified-Since` if the response has `Last-Modified`. `setCaching` sets which caches may store the response. Where
-   * middleware has replaced `response.json` or `response.send`, these send it.
+   * Sends a body with the response's status: text and bytes unchanged, null and undefined as an empty body, everything else as JSON.
+   * `Content-Type`, `ETag` and `Cache-Control` of the handler stay, except with an ErrorBody. JSON with status 200 to GET or HEAD gets a
+   * weak `ETag`. A matching `If-None-Match`, or `If-Modified-Since`, turns 200 into 304. Where middleware has replaced `response.json` or
+   * `response.send`, these send it.
    */
   send(response: Response, value: unknown): void {
     const body = value instanceof ErrorBody ? prepareError(response, value) : value;
@@ -139,8 +138,7 @@ export class Replies {
     context.answeredAt = performance.now();
     this.inFlight.release(context);
     const isWhole = isWholeWith(request);
-    // Node adds the Content-Length of most responses by itself. But it would keep one of an earlier response that
-    // failed, and a handler may have copied Transfer-Encoding from another response. With HTTP/1.0 it adds none.
+    // Node adds most by itself, but would keep those of an earlier response that failed. With HTTP/1.0 it adds none.
     const nodeAddsLength =
       isWhole &&
       body !== undefined &&
@@ -159,8 +157,7 @@ export class Replies {
       return;
     }
     response.setHeader('Connection', 'close');
-    // A client that waits for `100 Continue` sends no body after a final response, and a broken body cannot be read:
-    // nothing to linger for. Nor for a response without a body, which is sent at its end.
+    // A client that waits for `100 Continue` sends no body now, and a broken one cannot be read: nothing to linger for.
     const { bodyStage } = context;
     const isEmpty = body === undefined || request.method === 'HEAD';
     if (bodyStage === BODY.CONTINUE_AWAITED || bodyStage === BODY.BROKEN || isEmpty) {
@@ -196,9 +193,8 @@ function isRead({ method }: Request): boolean {
 }
 
 /**
- * Sets the caching fields that the handler has not set. Responses to GET and HEAD may be kept by the client alone, and
- * only used after asking the service (`private, no-cache`, with `Vary: Authorization`). Nothing else may be kept
- * (`no-store`).
+ * Sets the caching fields that the handler has not set. Responses to GET and HEAD may be kept by the client alone, and only used after
+ * asking the service. Nothing else may be kept.
  */
 function setCaching(response: Response): void {
   const { statusCode } = response;

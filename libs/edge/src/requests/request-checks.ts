@@ -7,9 +7,8 @@ import { MAX_URI_LENGTH } from './server-limits.js';
 export const UNSUPPORTED_VERSION = 'The request must be HTTP/1.1 or HTTP/1.0.';
 
 /**
- * Checks a request before routing: target, HTTP version, transfer coding, and the fields that may be sent only once.
- * Node's parser has already refused everything that is not HTTP syntax (`parser-errors.ts`), with two exceptions, which
- * it hides: it reads several spaces of the request line as one, and the protocol name RTSP as HTTP.
+ * Checks a request before routing: target, HTTP version, transfer coding, and the fields that may be sent only once. Node's parser has
+ * already refused what is not HTTP syntax (`parser-errors.ts`).
  *
  * @returns the error to answer with, URI_TOO_LONG or BAD_REQUEST; undefined for a valid request
  */
@@ -43,10 +42,7 @@ const UNRESERVED = /%(?:2[de]|3\d|4[1-9a-f]|5[\daf]|6[1-9a-f]|7[\dae])/gi;
 
 /**
  * The request target as path and query, with the unreserved characters of the path decoded, once: the target is the same (RFC
- * 9110, section 4.2.3). Everything else stays encoded, `%2F` too, and `.` and `..` are segments like any other. Escapes of a
- * path with an incomplete one stay.
- *
- * Express would read an absolute URI by rules of its own: a backslash as a slash, and not every host.
+ * 9110, section 4.2.3). Everything else stays encoded, `%2F` too. Express would read an absolute URI by rules of its own.
  */
 export function normalTarget(target: string): string {
   const url = target.replace(/^https?:\/\/[^/?]+\/?/i, '/');
@@ -72,12 +68,7 @@ function isHost(text: string): boolean {
   return NAME_AND_PORT.test(text) || isIPv6(ADDRESS_AND_PORT.exec(text)?.[1] ?? '');
 }
 
-/**
- * How often a header field was sent. `request.headers` cannot tell: Node keeps only the first `Host` and the first
- * `Authorization`.
- *
- * @param name in lower case
- */
+/** How often a header field was sent, by its name in lower case. `request.headers` keeps only the first `Host` and `Authorization`. */
 export function countHeader(request: IncomingMessage, name: string): number {
   const { rawHeaders } = request;
   let count = 0;

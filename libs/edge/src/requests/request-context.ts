@@ -17,8 +17,7 @@ export const REQUEST_LOG_SETTINGS = {
 };
 
 /**
- * How the body of a request arrives. Stages may be left out, and none comes again. The rest of an exchange has owners of its
- * own: `Connections` knows whose turn it is, `RequestsInFlight` who holds a place, and Node what is over (`response.closed`).
+ * How the body of a request arrives. Stages may be left out, and none comes again.
  *
  * - UNREAD: no body, one that nobody has asked for, or one that code of a module reads.
  * - CONTINUE_AWAITED: the client sends the body after `100 Continue` (RFC 9110, section 10.1.1); CONTINUED: that was sent.

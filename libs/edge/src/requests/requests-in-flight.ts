@@ -14,14 +14,12 @@ export function isExempt({ url }: Request): boolean {
 }
 
 /**
- * Counts the requests that this process works on, and refuses those beyond MAX_REQUESTS_IN_FLIGHT. A quarter more places are kept for
- * requests whose API key is known: those with unknown keys wait for their look-ups, and a flood of them must not lock out the others.
- *
- * A request is in flight from its start until its response is made, except while its body arrives: slow clients must not occupy the
- * places of others.
+ * Counts the requests that this process works on, except while their bodies arrive, and refuses those beyond MAX_REQUESTS_IN_FLIGHT. A
+ * quarter more places are kept for requests whose API key is known: those with unknown keys wait for their look-ups, and a flood of them
+ * must not lock out the others.
  */
 export class RequestsInFlight {
-  private taken = 0;
+  count = 0;
 
   /** @param clientOf the client of a request, as far as it is known without waiting */
   constructor(
@@ -29,25 +27,21 @@ export class RequestsInFlight {
     private readonly clientOf: (request: Request) => ClientId,
   ) {}
 
-  get count(): number {
-    return this.taken;
-  }
-
   /** Adds a request that is not in flight. If there is no place and its path is not exempt, adds nothing and returns the 503. */
   admit(request: Request): ApiError | undefined {
-    if (this.taken >= this.limit && !this.mayUseKept(request) && !isExempt(request)) return TOO_MANY_IN_FLIGHT;
+    if (this.count >= this.limit && !this.mayUseKept(request) && !isExempt(request)) return TOO_MANY_IN_FLIGHT;
     request.context.isInFlight = true;
-    this.taken++;
+    this.count++;
     return undefined;
   }
 
   release(context: RequestContext): void {
     if (!context.isInFlight) return;
     context.isInFlight = false;
-    this.taken--;
+    this.count--;
   }
 
   private mayUseKept(request: Request): boolean {
-    return this.taken < this.limit + Math.ceil(this.limit / 4) && this.clientOf(request) !== undefined;
+    return this.count < this.limit + Math.ceil(this.limit / 4) && this.clientOf(request) !== undefined;
   }
 }

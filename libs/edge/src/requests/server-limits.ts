@@ -45,9 +45,8 @@ function openFilesLimit(): number {
 export const MAX_HEADER_BYTES = 16 * 1024;
 
 /**
- * Memory in bytes for the bodies of a process, each from its first chunk until its request has a response: four times
- * the largest MAX_BODY_BYTES. Each chunk counts as its length and CHUNK_COST bytes. A body for which too little is left
- * gets 503.
+ * Memory in bytes for the bodies of a process, until their requests have responses: four times the largest MAX_BODY_BYTES. Each chunk
+ * costs CHUNK_COST beside its length. A body for which too little is left gets 503.
  */
 export const MAX_BYTES_OF_BODIES = 64 * 1024 * 1024;
 export const CHUNK_COST = 512;
@@ -69,9 +68,8 @@ export const LARGE_PAGE_ITEMS = 25;
 export const MAX_URI_LENGTH = 8 * 1024;
 
 /**
- * Lingering close: if a response is sent before the whole request has arrived, at most this many bytes of the rest are
- * read and dropped, for at most this many ms, before the connection is closed. Closing at once could destroy the
- * response on its way (RFC 9112, section 9.6).
+ * Lingering close: of a request that has its response before it has arrived, at most this many bytes are read and dropped, for at most this
+ * many ms. Closing at once could destroy the response on its way (RFC 9112, section 9.6).
  */
 export const LINGER_BYTES = 1024 * 1024;
 export const LINGER_MS = 1_000;

@@ -9,16 +9,14 @@ export type ClientId = bigint | undefined;
 export type TurnTaker = ClientId | 'probes';
 
 /**
- * Bounds the work that begins in one turn of the event loop: what comes later than TURN_MS waits for the next turns, in which the
- * clients take turns. So a client waits for one piece of work of each other client, however many these have. Work that nobody
- * else waits for begins in the next turn at the latest, so a client that is alone loses no time.
+ * Bounds the work that begins in one turn of the event loop: what comes later than TURN_MS waits for the next turns, in which the clients
+ * take turns. Work that nobody else waits for begins in the next turn at the latest, so a client that is alone loses no time.
  *
  * The queues need no limit of their own: each connection has at most one piece of work in them.
  */
 export class Turns {
   /** The work that waits, by client. The first client is next. */
   private readonly queues = new Map<TurnTaker, (() => void)[]>();
-  /** Whether `workOn` will be called. */
   private isWorking = false;
   /** The turn of the event loop that has begun, as libuv counts them. */
   private turn = -1;
