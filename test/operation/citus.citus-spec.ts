@@ -46,7 +46,7 @@ beforeAll(async () => {
     );
   }
   const [first, ...workers] = machines as [PostgresqlServer, PostgresqlServer, PostgresqlServer];
-  worker = workers[1] as PostgresqlServer;
+  worker = workers[1];
   coordinator = databaseUrl(first.url, 'petstore');
   const [{ ownerUrl, serviceUrl }] = urls as [(typeof urls)[number]];
   await migrateDatabase(PET_STORE, { DATABASE_URL: ownerUrl });
