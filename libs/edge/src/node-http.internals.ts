@@ -1,4 +1,4 @@
-import { IncomingMessage, Server, type ServerResponse } from 'node:http';
+import { type IncomingMessage, Server, type ServerResponse } from 'node:http';
 import { Server as NetServer } from 'node:net';
 
 const UPGRADE = Symbol('upgrade');
