@@ -225,17 +225,6 @@ testOnce.each<[name: string, changes: Change[], difference: string]>([
     [['constants.js', 'websockets:message_mapping', 'websockets:mapping']],
     'a handler with @SubscribeMessage would not be noticed, and could be open to everybody',
   ],
-  [
-    '@nestjs/platform-express',
-    [
-      [
-        'adapters/express-adapter.js',
-        'super(instance || express());',
-        'super(instance); instance.use(() => undefined);',
-      ],
-    ],
-    'its constructor registers 2 middleware, not one',
-  ],
 ])('a release of %s that would open something, or act in another way', async (name, changes, difference) => {
   const program = await installWithChanged(name, changes, home);
   const line = await services.refusal(database.settings, program);

@@ -85,7 +85,7 @@ async function serve(
   for (const part of definition.parts) ends.push(...[await part.start?.(config)].filter((end) => end !== undefined));
   const app = await create(module, config, options);
   await app.listen(config.port, config.host).catch(async (error: NodeJS.ErrnoException) => {
-    if (error.syscall !== 'listen') throw error;
+    if (error.syscall !== 'listen' && error.syscall !== 'getaddrinfo') throw error;
     await app.close();
     failToListen(error, config.port);
   });
