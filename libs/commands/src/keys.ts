@@ -52,7 +52,8 @@ export function addKeyCommands(program: Command, context: CommandContext): void 
     .action(async ({ client, json }: { client?: string; json?: boolean }) => {
       await withKeys(context, async (apiKeys) => {
         const list = await apiKeys.list({ client });
-        const text = list.length > 0 ? keyTable(list) : 'There is no such API key.';
+        const noKey = `There is no such API key. '${context.application.product.command} keys create --client my-app' makes one.`;
+        const text = list.length > 0 ? keyTable(list) : noKey;
         context.print(resultText(json, list.map(describe), text));
       });
     });
