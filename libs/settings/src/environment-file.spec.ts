@@ -135,6 +135,7 @@ test('a name of the environment is told only if it is a slip of a setting that i
       `the environment sets what is no setting of the service: ${name} (did you mean DATABASE_URL?).`,
     );
   }
+  expect(told('FAST_PATHS')).toBe('the environment sets what is no setting of the service: FAST_PATHS.');
   expect(told('\uFEFFDATABASE_URL')).toContain(' \\ufeffDATABASE_URL (did you mean DATABASE_URL?).');
   const others = [
     ...['HOME', 'HOSTNAME', 'PATH', 'POST', 'PWD', 'PORTS', 'TZ', 'LANG', 'TERM', 'SHELL', 'USER', 'npm_config_port'],

@@ -13,6 +13,9 @@ const ASSIGNMENT =
 const OF_OTHERS =
   /^((OTEL|NODE|NPM|UV|SSL_CERT|POSTGRES|COMPOSE|DOCKER|LC)_.*|REDIS_PASSWORD|PG[A-Z]+|DEBUG|FORCE_COLOR|NO_COLOR|LANG|TZ|(HTTPS?|NO|ALL)_PROXY)$/i;
 
+/** Settings of earlier releases, which asked for what the service does not do any more. */
+const GONE = ['DATABASE_REPLICA_URLS', 'FAST_PATHS'];
+
 /** Shorter names resemble those of other programs: HOME, HOST. */
 const SHORTEST_SLIP = 8;
 
@@ -30,12 +33,12 @@ export function loadEnvironmentFile(known?: readonly string[], environment = pro
   for (const [name, value] of Object.entries(values)) environment[name] ??= value;
   if (known === undefined) return undefined;
 
-  // Most of the environment belongs to other programs, so only what is nearly one of ours is told.
+  // Most of the environment belongs to other programs, so only what is nearly one of ours, or was one, is told.
   const missing = known.filter((name) => name.length >= SHORTEST_SLIP && own[name] === undefined);
   const others = Object.keys(own).filter((name) => !known.includes(name) && own[name] !== values[name]);
   const slips = others.flatMap((name) => {
     const meant = missing.find((setting) => isSlip(name, setting));
-    return meant === undefined ? [] : [withNearest(name, meant)];
+    return meant === undefined ? GONE.filter((gone) => gone === name) : [withNearest(name, meant)];
   });
   const unknown = Object.keys(values)
     .filter((name) => !known.includes(name) && !OF_OTHERS.test(name))
