@@ -159,7 +159,9 @@ export class ApiKeysService {
     if (prefix === NO_KEY) throw new ApiKeyRequestError(`'${id}' is no API key: its client calls in another way`);
     const now = this.clock.now();
     const secret = createApiKey(this.application.product.apiKeyPrefix);
-    const expiry = expiresAt && new Date(now + expiresAt.getTime() - createdAt.getTime());
+    const end = new Date(now + Number(expiresAt) - createdAt.getTime());
+    // The time of an end that no Date can hold is NaN, which is later than nothing.
+    const expiry = expiresAt && (end.getTime() > now ? end : expiresAt);
     const values = [id, displayedPrefix(secret), hashApiKey(secret), new Date(now), expiry, new Date(now + overlap)];
     const [successor] = await this.database.write<[string]>(REPLACE, values);
     if (successor === undefined) {
