@@ -210,25 +210,16 @@ if (engine === 'postgresql') {
   });
 }
 
-testOnce.each<[name: string, changes: Change[], difference: string]>([
-  [
-    '@nestjs/swagger',
-    [
-      ['dist/decorators/helpers.js', '`:${String(propertyKey)}`', 'String(propertyKey)'],
-      ['dist/services/model-properties-accessor.js', "key.charAt(0) === ':' && ", ''],
-      ['dist/services/model-properties-accessor.js', '.map((key) => key.slice(1))', ''],
-    ],
-    "the documented member of a class comes back as 'ember'",
-  ],
-  [
-    '@nestjs/websockets',
-    [['constants.js', 'websockets:message_mapping', 'websockets:mapping']],
-    'a handler with @SubscribeMessage would not be noticed, and could be open to everybody',
-  ],
-])('a release of %s that would open something, or act in another way', async (name, changes, difference) => {
-  const program = await installWithChanged(name, changes, home);
-  const line = await services.refusal(database.settings, program);
-  expect(line).toContain(`does not fit the installed version of a dependency: ${name}: ${difference}`);
+testOnce('a release of @nestjs/swagger with which responses would have other members', async () => {
+  const changes: Change[] = [
+    ['dist/decorators/helpers.js', '`:${String(propertyKey)}`', 'String(propertyKey)'],
+    ['dist/services/model-properties-accessor.js', "key.charAt(0) === ':' && ", ''],
+    ['dist/services/model-properties-accessor.js', '.map((key) => key.slice(1))', ''],
+  ];
+  const program = await installWithChanged('@nestjs/swagger', changes, home);
+  expect(await services.refusal(database.settings, program)).toContain(
+    'does not fit the installed version of a dependency: class-validator or @nestjs/swagger: members are written as {"declared":2}',
+  );
 });
 
 testOnce('an unreadable .env', async () => {

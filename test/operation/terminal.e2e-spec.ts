@@ -134,13 +134,6 @@ testOnce('the log shows control characters of a message as escapes, on a termina
 });
 
 describe('a command on a terminal', () => {
-  testOnce('keys show - asks for the line, and takes it without Ctrl+D', async () => {
-    const terminal = petstore('keys show -');
-    await terminal.shows(/^API key, or how it is named: /);
-    terminal.type('pets_ab\n');
-    expect([await terminal.ended, terminal.shown]).toEqual([1, expect.stringContaining("or prefix 'pets_ab'.")]);
-  });
-
   const petstore = (line: string): TerminalProcess =>
     open(`${process.execPath} ${join(ROOT, 'dist/src/cli.js')} ${line}`, database.settings);
 
