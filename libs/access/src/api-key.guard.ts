@@ -92,6 +92,7 @@ export class ApiKeyGuard implements CanActivate, OnModuleInit {
     request.caller = key.caller;
     let admitted: unknown;
     for (const step of this.steps) {
+      if (step.isForStreams && !operation.isStream) continue;
       admitted =
         admitted instanceof Promise
           ? admitted.then(() => step.admit(request, operation, key))

@@ -16,6 +16,7 @@ export const MAX_STREAMS_PER_KEY = 100;
 /** The open event streams (`@Sse()`): a stream is cut when its key is revoked or expires, or no `Authenticator` knows its caller. */
 @Injectable()
 export class EventStreams implements RequestStep {
+  readonly isForStreams = true;
   private readonly open = new Map<Request, bigint>();
 
   constructor(
@@ -28,8 +29,8 @@ export class EventStreams implements RequestStep {
    *
    * @throws ApiError RATE_LIMITED beyond MAX_STREAMS_PER_KEY
    */
-  admit(request: Request, { isStream }: Operation, { id, prefix }: StoredApiKey): void {
-    if (!isStream || request.res?.closed) return;
+  admit(request: Request, _operation: Operation, { id, prefix }: StoredApiKey): void {
+    if (request.res?.closed) return;
     const others = [...this.open.values()].filter((other) => other === id).length;
     if (others >= MAX_STREAMS_PER_KEY) {
       const message = `This API key has ${others} event streams open. Close one, and try again.`;

@@ -7,8 +7,10 @@ import type { StoredApiKey } from './stored-api-key.js';
  * scope. `request.context` has the client and the time.
  */
 export interface RequestStep {
+  /** Whether the step is left out of all operations but event streams. */
+  readonly isForStreams?: boolean;
   /** Throws, or rejects, to refuse the request. Returns a promise only if it must wait. */
-  admit(request: Request, operation: Pick<Operation, 'name' | 'isStream'>, key: StoredApiKey): void | Promise<void>;
+  admit(request: Request, operation: Pick<Operation, 'name'>, key: StoredApiKey): void | Promise<void>;
 }
 
 /** Token of the array of all steps, in their order. */
