@@ -80,6 +80,19 @@ test('keys revoke takes the whole leaked key, and repeats it nowhere', async () 
   expect((await petstore('keys', 'show', API_KEY, '--json')).stdout).toContain('"client": "bootstrap"');
 });
 
+test('keys create refuses a scope that no operation needs, names the nearest one, and makes the key with --force', async () => {
+  const create = ['keys', 'create', '--client', 'scopes', '--scopes'];
+  const { code, stdout, stderr } = await petstore(...create, 'metrics:read,pets:raed');
+  expect([code, stdout]).toEqual([1, '']);
+  expect(stderr).toMatch(
+    /^petstore: No operation needs the scope 'pets:raed'\. Did you mean 'pets:read'\? .+--force.+\n$/,
+  );
+  expect((await petstore(...create, 'other:thing')).stderr).toContain('Known are metrics:read, pets:read, pets:write.');
+  expect(await keysOf('scopes')).toEqual([]);
+  expect((await petstore(...create, 'other:thing', '--force', '--json')).stdout).toContain('"other:thing"');
+  expect((await petstore('keys', 'rotate', String((await keysOf('scopes'))[0]?.id), '--json')).code).toBe(0);
+});
+
 test('a result that cannot be printed is exit code 1, unless its reader needs no more', async () => {
   expect((await bash('petstore keys create --client seen --quiet | cat')).stdout).toMatch(/^pets_\w{49}\n$/);
   expect(await bash('petstore keys list | head -1')).toMatchObject({ code: 0, stderr: '' });

@@ -1,6 +1,7 @@
 import type { Command } from 'commander';
 import type { ApiKeysService, IssuedApiKey, StoredApiKey } from '#access';
-import { printable } from '#runtime';
+import { printable, StartupError } from '#runtime';
+import { nearestName } from '#settings';
 import type { CommandContext, OpenedDatabase } from '#definition';
 import { dayCell, durationArgument, NEW_DATABASE, resultText, table, timeCell } from './terminal.js';
 
@@ -33,11 +34,13 @@ export function addKeyCommands(program: Command, context: CommandContext): void 
     .requiredOption('--client <name>', 'name of the application that uses the key; a new name creates a client')
     .option('--scopes <list>', `separated by commas (default: ${context.application.defaultScopes.join(',')})`)
     .option('--expires <duration>', 'lifetime, such as 30m, 24h or 90d (default: no end)', durationArgument)
+    .option('--force', 'create it although no operation needs one of its scopes')
     .option(...NEW_DATABASE)
     .option('--quiet', 'print only the secret')
     .option('--json', 'print JSON')
-    .action(async (options: { client: string; scopes?: string; expires?: number } & Output) => {
+    .action(async (options: { client: string; scopes?: string; expires?: number; force?: boolean } & Output) => {
       const scopes = options.scopes?.split(',').map((scope) => scope.trim());
+      if (scopes !== undefined && !options.force) await checkScopes(context, scopes);
       const { client, expires } = options;
       const expiresAt = expires === undefined ? undefined : new Date(Date.now() + expires);
       await withKeys(context, async (apiKeys) =>
@@ -88,6 +91,19 @@ export function addKeyCommands(program: Command, context: CommandContext): void 
       const key = await withKeys(context, (apiKeys) => apiKeys.revoke(reference, options.reason));
       context.print(resultText(options.json, describe(key), details(key)));
     });
+}
+
+/** @throws StartupError for a scope that no operation needs; `create` explains what is no scope at all */
+async function checkScopes(context: CommandContext, scopes: readonly string[]): Promise<void> {
+  const { isScope } = await import('#operations');
+  const { scopes: known } = await context.document();
+  const unknown = scopes.find((scope) => !known.includes(scope));
+  if (unknown === undefined || !scopes.every(isScope)) return;
+  const nearest = nearestName(unknown, known);
+  const advice = nearest === undefined ? `Known are ${known.join(', ')}.` : `Did you mean '${nearest}'?`;
+  throw new StartupError(
+    `No operation needs the scope '${unknown}'. ${advice} No key was created. Add --force if a module checks it itself.`,
+  );
 }
 
 /** Prints a new key with its secret; no other function prints a secret. */

@@ -80,6 +80,11 @@ export class OpenApiDocument {
     private readonly operations: OperationRegistry,
   ) {}
 
+  /** The scopes that operations need, also those of the platform that are not in the document, and those of a key made without any. */
+  get scopes(): string[] {
+    return [...new Set([...this.operations.scopes, ...this.application.defaultScopes])];
+  }
+
   /**
    * Makes the document of an application, whose controllers must exist. Every start makes it, in tens of ms, so that an error
    * in a decorator stops the start.
