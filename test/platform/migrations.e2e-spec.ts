@@ -301,7 +301,7 @@ test('clients that a changed collation has let in with one name are named, and r
   );
   const [advice = ''] = /UPDATE client .+ WHERE id = /.exec(String(fault)) ?? [];
   await dataSource.query(`${advice}3`);
-  expect(await migrate(dataSource)).toEqual([CLIENT_NAMES]);
+  expect((await migrate(dataSource))[0]).toBe(CLIENT_NAMES);
 });
 
 if (engine === 'postgresql') {
