@@ -35,7 +35,7 @@ const END_TO_END = endToEnd();
  * any engine and long.
  */
 const NOT_EMBEDDED = endToEnd(
-  'platform/(database-rights|move)|api-keys/keys-commands|api/unavailable|operation/start-settings',
+  'platform/(database-rights|move|plain-sql|statements-undone)|api-keys/keys-commands|api/unavailable|operation/start-settings',
 );
 /** HTTP, input, documents, log and metrics, which are the same whatever the database is: the gate runs each on one. */
 const ANY_ENGINE = endToEnd(
