@@ -22,6 +22,7 @@ import {
 import { markRejectedByPipes } from '@nestjs/core/router/rejected-by-pipes.js';
 import type { ParamProperties, RouterExecutionContext } from '@nestjs/core/router/router-execution-context.js';
 import type { CustomHeader, RouterResponseController } from '@nestjs/core/router/router-response-controller.js';
+import { isStreamingBody } from '@nestjs/core/router/streaming-body.js';
 import { isObservable, map } from 'rxjs';
 import { DirectInterceptor } from '#operations';
 
@@ -43,7 +44,6 @@ interface HandlerCalls extends Pick<
   readonly pipesContextCreator: PipesContextCreator;
   readonly responseController: RouterResponseController;
   isResponseHandled(instance: object, methodName: string, parameters: readonly Parameter[]): boolean;
-  pickStreamingBody(result: unknown, streams: readonly unknown[]): unknown;
 }
 
 /**
@@ -129,7 +129,7 @@ function createCall(calls: HandlerCalls, creation: Creation): Call | undefined {
     if (typeof (result as Awaitable)?.then === 'function') result = await result;
     if (after.length > 0) result = changed(after, result, context as ExecutionContext);
     // A promise if the response waits for its turn.
-    if (isValue(calls, result)) return applicationRef.reply(response, result) as Promise<void>;
+    if (isValue(result)) return applicationRef.reply(response, result) as Promise<void>;
     await sendByNest(result, response, request);
   };
 }
@@ -180,9 +180,6 @@ function changed(interceptors: readonly DirectInterceptor[], result: unknown, co
 }
 
 /** Whether Nest would send a result as it is: not an observable, a file or another stream. */
-function isValue(calls: HandlerCalls, result: unknown): boolean {
-  if (typeof result !== 'object' || result === null) return true;
-  return (
-    !isObservable(result) && !(result instanceof StreamableFile) && calls.pickStreamingBody(result, []) === undefined
-  );
+function isValue(result: unknown): boolean {
+  return !isObservable(result) && !(result instanceof StreamableFile) && !isStreamingBody(result);
 }

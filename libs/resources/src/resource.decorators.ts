@@ -112,8 +112,9 @@ function nextAddress({ path, originalUrl }: Request, limit?: number): string {
 
 /** Also of a page that a store has kept as JSON. */
 function isPage(body: object): body is Page<unknown> {
-  const { items, nextCursor = '', ...others } = body as Partial<Page<unknown>>;
-  return Array.isArray(items) && typeof nextCursor === 'string' && Object.keys(others).length === 0;
+  const { items, nextCursor = '' } = body as Partial<Page<unknown>>;
+  const hasOthers = Object.keys(body).some((name) => name !== 'items' && name !== 'nextCursor');
+  return Array.isArray(items) && typeof nextCursor === 'string' && !hasOthers;
 }
 
 /** Escapes the characters that a URL must not have: they could end a link. Escapes of the client stay as they are. */

@@ -33,7 +33,7 @@ interface Inserts {
 }
 
 // Requests that arrive while a statement runs share the next one, for at most the time of `followMs`.
-const PAGE_LIMITS = { size: 16, concurrency: 2, waiting: 10_000, followMs: 5 };
+const PAGE_LIMITS = { size: 32, concurrency: 2, waiting: 10_000, followMs: 5 };
 /** For large pages, which small ones do not wait for: the rows of a statement are bounded, too. */
 const LARGE_PAGE_LIMITS = { ...PAGE_LIMITS, size: 4, concurrency: 1 };
 /** A page of more items is large. */
