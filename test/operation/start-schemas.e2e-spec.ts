@@ -165,6 +165,19 @@ testOnce('a search_path of which no schema exists', async () => {
   );
 });
 
+testOnce('a role without a right on a table of a feature', async () => {
+  const database = await databaseOf(
+    createTestDatabase(),
+    `DO $$BEGIN EXECUTE format('REVOKE INSERT ON pet FROM %I', regexp_replace(current_user, 'owner$', 'service')); END$$`,
+  );
+  expect(await petstore({ ...database, ownerSettings: database.settings }, 'migrate:status')).toMatchObject({
+    code: 0,
+    stderr: expect.stringMatching(
+      /^petstore: The role .+ As the owner, run: GRANT INSERT ON pet TO \S+_service\.\n$/,
+    ) as string,
+  });
+});
+
 testOnce('another application with tables of other names shares the database', async () => {
   const database = await databaseOf(createEmptyTestDatabase(), 'CREATE TABLE migrations (id serial, name varchar)');
   expect((await petstore(database, 'migrate')).code).toBe(0);

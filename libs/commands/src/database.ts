@@ -91,7 +91,7 @@ async function printStatus(
   json?: boolean,
 ): Promise<Findings & { readonly status: readonly MigrationStatus[] }> {
   const { findingsOf, foreignSchema, migrationStatus } = await import('#postgres');
-  const { status, ...findings } = await context.withDatabase('any', async (dataSource) => ({
+  const { status, ...findings } = await context.withDatabase('inspected', async (dataSource) => ({
     status: await migrationStatus(dataSource),
     ...(await findingsOf(dataSource, context.application.product)),
   }));

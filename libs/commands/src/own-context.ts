@@ -1,5 +1,5 @@
 import type { Type } from '@nestjs/common';
-import type { DataSource } from 'typeorm';
+import type { DataSource, DataSourceOptions } from 'typeorm';
 import type { OpenApiDocument } from '#operations';
 import { Clock, printableLines, type StartupError } from '#runtime';
 import {
@@ -16,6 +16,8 @@ import { messageText, write } from './terminal.js';
 export interface ApplicationFunctions {
   /** See `CommandContext.document`. */
   document(config: CoreConfig): Promise<OpenApiDocument>;
+  /** The entities of the application, by TypeORM's decorators. */
+  entities(): Promise<DataSourceOptions['entities']>;
   /** The text of an error that ends a command of a product. */
   failureText(error: unknown, product: string): Promise<string>;
 }
@@ -63,7 +65,7 @@ export class OwnContext implements CommandContext {
   }
 
   async withDatabase<Result>(
-    schema: 'current' | 'any',
+    schema: 'current' | 'any' | 'inspected',
     work: (dataSource: DataSource) => Promise<Result>,
   ): Promise<Result> {
     const { Logger } = await import('@nestjs/common');
@@ -75,6 +77,7 @@ export class OwnContext implements CommandContext {
       await this.config(),
       await migrationsOf(this.application),
       schema === 'current',
+      schema === 'inspected' ? await this.functions.entities() : [],
     );
     try {
       return await work(dataSource);

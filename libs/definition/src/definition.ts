@@ -56,8 +56,14 @@ export interface CommandContext {
     make: (opened: OpenedDatabase) => Service,
     work: (service: Service) => Promise<Result>,
   ): Promise<Result>;
-  /** @throws StartupError when the database cannot be opened or, unless `any` is wanted, has another schema */
-  withDatabase<Result>(schema: 'current' | 'any', work: (dataSource: DataSource) => Promise<Result>): Promise<Result>;
+  /**
+   * @param schema `any`: whatever it is; `inspected`: likewise, with the entities of the application
+   * @throws StartupError when the database cannot be opened, or its schema is not the `current` one that is wanted
+   */
+  withDatabase<Result>(
+    schema: 'current' | 'any' | 'inspected',
+    work: (dataSource: DataSource) => Promise<Result>,
+  ): Promise<Result>;
   /** The document of the application. It needs no database. */
   document(): Promise<OpenApiDocument>;
 }

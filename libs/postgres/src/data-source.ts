@@ -68,8 +68,12 @@ export async function openDatabase(
   config: PostgresConfig,
   migrations: readonly MigrationSource[],
   isCurrent = false,
+  entities: DatabaseOptions['entities'] = [],
 ): Promise<DataSource> {
-  const options = await dataSourceOptions({ ...directly(config), startTimeoutMs: 0 }, migrations);
+  const options = {
+    ...(await dataSourceOptions({ ...directly(config), startTimeoutMs: 0 }, migrations)),
+    entities,
+  };
   return isCurrent ? openCurrentDatabase(options) : openDataSource(options);
 }
 
