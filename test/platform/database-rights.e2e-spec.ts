@@ -124,7 +124,7 @@ describe('a database in a state that would hide rows or fail requests', () => {
   /** Starts a service that must refuse, does what it advises, and starts it again. */
   async function startByAdvice(refusal: RegExp): Promise<TestApp> {
     const fault = await createTestApp({ database }).then(
-      () => undefined,
+      (started) => started.close().then(() => 'started'),
       (error: Error) => error.message,
     );
     expect(fault).toMatch(refusal);
