@@ -2,6 +2,7 @@ import { readdir, rm, writeFile } from 'node:fs/promises';
 import { basename, join } from 'node:path';
 import { createTestDatabase, type TestDatabase } from '../support/database.js';
 import { HttpClient } from '../support/http-client.js';
+import { administer } from '../support/postgresql-database.js';
 import { RepositoryCopy } from '../support/repository-copy.js';
 import { ServiceProcess } from '../support/service-process.js';
 
@@ -204,8 +205,10 @@ test('the service serves what was generated, after the command migrate, and its 
   const settings = { ...database.settings, BOOTSTRAP_API_KEY };
   service = new ServiceProcess(settings, copy.path, { program: [join(copy.path, 'dist/src/main.js')] });
   const client = new HttpClient(await service.origin(), BOOTSTRAP_API_KEY);
+  // A column that changes what is stored, as numeric(12, 2) does.
+  await administer(database.ownerSettings.DATABASE_URL ?? '', 'ALTER TABLE gift_box ALTER name TYPE char(8)');
   const added = await client.post('/v1/gift-boxes', { name: 'First' }, { apiKey });
-  expect([added.status, added.json]).toEqual([201, { id: 1, name: 'First' }]);
+  expect([added.status, added.json]).toEqual([201, { id: 1, name: 'First   ' }]);
   expect((await client.get('/v1/gift-boxes', { apiKey })).json).toEqual([added.json]);
 
   const answers = [
