@@ -39,7 +39,7 @@ const NOT_EMBEDDED = endToEnd(
 );
 /** HTTP, input, documents, log and metrics, which are the same whatever the database is: the gate runs each on one. */
 const ANY_ENGINE = endToEnd(
-  'api/(connections|cors|error-examples|exceptions|openapi|path-prefix|silent-connections)|api-keys/secret-scanning' +
+  'api/(connections|exceptions|openapi|path-prefix|silent-connections)|api-keys/secret-scanning' +
     '|operation/(metrics|observability-aborted|shutdown)|ordinary-nest/' +
     '|platform/(middleware-scopes|closed|alive|body-types|event-streams|extending|input|operation-names|other-transports|own-answers|products|refused-starts)' +
     '|platform/(request-body|request-in-log)|repository/|tracing',
@@ -51,7 +51,7 @@ const EMBEDDED_ONLY = endToEnd('platform/embedded');
  */
 const LONG = endToEnd(
   'api/(fuzz|silent-connections)|api-keys/keys-commands|key-usage' +
-    '|operation/(cli|metrics|observability|refused-start|service-commands|shutdown|start|terminal)' +
+    '|operation/(cli|metrics|observability|service-commands|shutdown|start|terminal)' +
     '|ordinary-nest/generated' +
     '|platform/(closed|alive|constraints|database-pool|database-settings|embedded|event-streams|migration|move|pets-repositories|plain-sql)' +
     '|platform/(request-body|sharing|sorted-lists|unshared|upgrading)' +

@@ -6,7 +6,7 @@ import { NewPet } from '../src/pets/pet.dto.js';
 /*
  * The cost of a body of the largest size. Whatever a client puts into it, it costs at most three times the time of the most
  * expensive ordinary body of the same size, measured in this process, without a connection. All comparisons are ratios,
- * because other work of the machine slows both sides. `faults/body-flood` holds the bound of memory. Prints the dearest bodies;
+ * because other work of the machine slows both sides. `faults/overload` holds the bound of memory. Prints the dearest bodies;
  * the exit code is 1 if one costs more.
  */
 const MAX_BODY_BYTES = 65_536;

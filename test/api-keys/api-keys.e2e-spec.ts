@@ -86,22 +86,32 @@ describe('one instance', () => {
     await expect(keys.create({ client })).rejects.toThrow("A client's name has 1 to 255 printable characters");
   });
 
-  test('a key is found by its id or its prefix, and no message repeats a secret', async () => {
-    const { key } = await keys.create({ client: 'named' });
-    for (const reference of [String(key.id), key.prefix, `${key.prefix}…`, key.prefix.slice(0, 8)]) {
-      expect((await keys.find(reference)).id).toBe(key.id);
+  test('a key is named by its id, its beginning or all of it; a similar text names none, and no message repeats it', async () => {
+    const own = 'company-key-of-production-1-0123456789';
+    await keys.ensureBootstrapKey(own);
+    const { key, secret } = await keys.create({ client: 'named' });
+    const [id, prefix] = [String(key.id), key.prefix];
+    for (const reference of [id, secret, prefix, `${prefix}…`, secret.slice(0, 10)])
+      expect(await keys.find(reference)).toMatchObject({ id: key.id });
+    for (const reference of [own, 'company-key-']) {
+      expect(await keys.find(reference)).toMatchObject({ client: { name: 'bootstrap' } });
     }
-    await expect(keys.find('pets_')).rejects.toThrow("No API key has the id or prefix 'pets_'");
-    await expect(keys.find('pets_*****')).rejects.toThrow('No API key has the id');
-    const unknown = createApiKey('pets_');
-    const refusal: unknown = await keys.find(unknown).catch((error: unknown) => error);
-    expect(String(refusal)).toContain(unknown.slice(0, 12));
-    expect(String(refusal)).not.toContain(unknown.slice(0, 13));
-    const prefix = `pets_${String(key.id).padStart(7, 'z')}`;
+    const similar = [
+      own.replace('-1-', '-2-'),
+      `${secret.slice(0, 12)}${'x'.repeat(42)}`,
+      secret.slice(0, 13),
+      'company\0',
+      '',
+    ];
+    for (const other of similar) {
+      const error = (await keys.find(other).catch((reason: unknown) => reason)) as Error;
+      expect([error.name, error.message]).toEqual(['ApiKeyRequestError', expect.stringMatching(/^No API key /)]);
+      expect(error.message).not.toContain(other.slice(0, 13) || 'undefined');
+    }
+    const shared = `pets_${id.padStart(7, 'z')}`;
     const twice = `INSERT INTO api_key (client_id, prefix, hash, scopes) SELECT min(id), $2, $1, '{}' FROM client`;
-    for (const other of [createApiKey('pets_'), createApiKey('pets_')])
-      await app.sql(twice, [hashApiKey(other), prefix]);
-    await expect(keys.find(prefix)).rejects.toThrow(`'${prefix}' means 2 API keys; name one by its id`);
+    for (const one of [createApiKey('pets_'), createApiKey('pets_')]) await app.sql(twice, [hashApiKey(one), shared]);
+    await expect(keys.find(shared)).rejects.toThrow(`'${shared}' means 2 API keys; name one by its id`);
   });
 
   test('a revoked, expired or already rotated key cannot be rotated', async () => {

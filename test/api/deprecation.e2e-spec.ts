@@ -54,9 +54,7 @@ let app: TestApp;
 let serving: TestApp;
 beforeAll(async () => {
   app = await createTestApp({ features: [DeprecatedModule] });
-  serving = await createTestApp({
-    settings: { AFTER_SUNSET: 'serve', PUBLIC_BASE_URL: 'https://api.example.com/pets/v1' },
-  });
+  serving = await createTestApp({ settings: { AFTER_SUNSET: 'serve' } });
 });
 afterAll(async () => {
   await app.close();
@@ -93,14 +91,12 @@ describe('getPet is deprecated', () => {
     });
   });
 
-  test('AFTER_SUNSET=serve keeps it, and links follow PUBLIC_BASE_URL', async () => {
+  test('AFTER_SUNSET=serve keeps it', async () => {
     const created = await serving.client.post('/v1/pets', { name: 'Rex', categoryId: 7 });
     serving.clock.travelTo('2035-01-01T00:00:00Z');
     const answer = await serving.client.get(`/v1/pets/${created.json.id}`);
     expect(answer.status).toBe(200);
     expect(answer.headers['sunset']).toBe('Thu, 05 Dec 2030 00:00:00 GMT');
-    expect(answer.headers.link).toContain('<https://api.example.com/pets/v1/pets>; rel="successor-version"');
-    expect(created.headers.location).toBe(`https://api.example.com/pets/v1/pets/${created.json.id}`);
   });
 });
 

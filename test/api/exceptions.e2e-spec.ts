@@ -8,14 +8,23 @@ import {
   Param,
   ServiceUnavailableException,
 } from '@nestjs/common';
+import { readdirSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { DataSource } from 'typeorm';
+import { ApiKeysService } from '#access';
 import { ApiError, defineError, errorCatalogue } from '#errors';
 import { Public } from '#operations';
+import { violations } from '../../contract/judge.js';
+import { PETS, REQUESTS } from '../../contract/rows.js';
 import { createTestApp, type TestApp } from '../support/app.js';
+import type { HttpAnswer } from '../support/http-client.js';
 import type { LogLine } from '../support/memory-log.js';
+import { SlowModule, TestSlowController } from '../support/slow.js';
 import { until } from '../support/until.js';
 
 /*
- * How the service responds to exceptions of a module that is written like any other Nest application.
+ * How the service responds to exceptions of a module that is written like any other Nest application, and errors that no row of
+ * `contract/` can cause.
  */
 
 const OVEN_BROKEN = defineError('oven_broken', 500, 'The oven is broken.');
@@ -40,6 +49,13 @@ const UNWRITABLE: Record<string, unknown> = {
 @Public()
 @Controller('test-exceptions')
 class TestExceptionsController {
+  constructor(private readonly dataSource: DataSource) {}
+
+  @Get('slow')
+  async slow(): Promise<void> {
+    await this.dataSource.query(`DO $$ BEGIN RAISE 'secret internals' USING ERRCODE = '57014'; END $$`);
+  }
+
   @Get(':name')
   fail(@Param('name') name: string): unknown {
     if (name in UNWRITABLE) return UNWRITABLE[name];
@@ -50,9 +66,28 @@ class TestExceptionsController {
 @Module({ controllers: [TestExceptionsController] })
 class ExceptionsModule {}
 
+const ORIGIN = 'https://app.example.com';
+
+interface Example {
+  value: { code: string; message: string; status: number };
+}
+
 let app: TestApp;
+/** The examples by code, including those of single operations. */
+let examples: Record<string, Example>;
 beforeAll(async () => {
-  app = await createTestApp({ features: [ExceptionsModule] });
+  app = await createTestApp({
+    features: [ExceptionsModule, SlowModule],
+    settings: { MAX_REQUESTS_IN_FLIGHT: '1', RATE_LIMIT_PER_MINUTE: '60', CORS_ORIGINS: ORIGIN },
+  });
+  const document = (await app.client.get('/openapi.json')).json as {
+    components: { examples: Record<string, Example> };
+    paths: Record<'/pets/{petId}', { get: { responses: Record<410, { content: Record<string, object> }> } }>;
+  };
+  const removed = document.paths['/pets/{petId}'].get.responses[410].content['application/json'] as {
+    examples: Record<string, Example>;
+  };
+  examples = { ...document.components.examples, ...removed.examples };
 });
 afterAll(() => app.close());
 
@@ -104,7 +139,6 @@ test.each([
 );
 
 test.each([
-  ['bug', 'internal_error', { type: 'TypeError', message: 'hidden-words' }],
   ['internal', 'internal_error', { message: 'hidden-words' }],
   ['catalogued', 'oven_broken', { cause: { message: 'hidden-words' } }],
   ['cycle', 'internal_error', { type: 'RangeError' }],
@@ -117,4 +151,83 @@ test.each([
   const [line, ...more] = linesOf(`bug-${name}`);
   expect(more).toEqual([]);
   expect(line).toMatchObject({ level: 50, operation: 'fail', error });
+});
+
+/** For each error, a request that causes it. */
+const PROVOCATIONS: Record<string, () => Promise<HttpAnswer>> = {
+  operation_removed: async () => {
+    app.clock.travelTo('2030-12-05T00:00:00Z');
+    const answer = await app.client.get('/v1/pets/1');
+    app.clock.comeBack();
+    return answer;
+  },
+  rate_limited: async () => {
+    const keys = app.nest.get(ApiKeysService);
+    const { secret } = await keys.create({ client: 'busy' });
+    app.clock.travelTo(Date.now());
+    let answer = await app.client.get('/v1/pets', { apiKey: secret });
+    for (let call = 1; call <= 60; call++) answer = await app.client.get('/v1/pets', { apiKey: secret });
+    app.clock.comeBack();
+    return answer;
+  },
+  internal_error: () => app.client.get('/v1/test-exceptions/bug', { expects500: true }),
+  took_too_long: () => app.client.get('/v1/test-exceptions/slow', { expects500: true }),
+  unavailable: async () => {
+    const held = app.client.get('/v1/test-slow');
+    const release = await until(() => app.nest.get(TestSlowController).waiting.pop());
+    const answer = await app.client.get('/v1/pets', { apiKey: null });
+    release();
+    await held;
+    return answer;
+  },
+};
+
+/** Errors that only modules send, with messages of their own. */
+const OF_MODULES = [
+  ...['client_error', 'unauthorized', 'forbidden', 'not_found', 'not_acceptable', 'conflict', 'gone'],
+  ...['precondition_failed', 'unprocessable_content', 'server_error', 'not_implemented', 'bad_gateway'],
+  'gateway_timeout',
+];
+
+/** Errors of the rows; `api/contract` compares their examples. */
+const OF_ROWS = [...PETS, ...REQUESTS].flatMap(({ steps }) =>
+  steps.flatMap(({ answer }) => /^(?:\d{3} )+([a-z_]+)/.exec(answer)?.[1] ?? []),
+);
+
+const SRC = join(import.meta.dirname, '../../src');
+
+/** Errors of other features than the pets, which their own tests provoke. */
+const OF_FEATURES = readdirSync(SRC, { recursive: true, encoding: 'utf8' })
+  .filter((file) => file.endsWith('.ts') && !file.startsWith('pets/'))
+  .flatMap((file) => [...readFileSync(join(SRC, file), 'utf8').matchAll(/defineError\(\s*'(\w+)'/g)])
+  .map(([, code]) => code);
+
+test.each(Object.entries(PROVOCATIONS))(
+  'the example of %s is the body that the service sends',
+  async (code, provoke) => {
+    const answer = await provoke();
+    expect(answer.json).toEqual(examples[code]?.value);
+    expect([answer.json.code, violations(answer, REQUESTS)]).toEqual([code, []]);
+  },
+);
+
+test('there is no other example', () => {
+  const others = [...OF_MODULES, ...OF_ROWS].filter((code) => !(code in PROVOCATIONS));
+  const found = Object.keys(examples).filter((code) => !OF_FEATURES.includes(code));
+  expect(found.sort()).toEqual([...new Set([...Object.keys(PROVOCATIONS), ...others])].sort());
+});
+
+test('a script is told 503 under overload: its preflight request is granted', async () => {
+  const slow = app.client.get('/v1/test-slow');
+  const { waiting } = app.nest.get(TestSlowController);
+  await until(() => waiting.length === 1);
+  const asked = { origin: ORIGIN, 'access-control-request-method': 'POST' };
+  expect((await app.client.send('OPTIONS', '/v1/pets', { apiKey: null, headers: asked })).status).toBe(204);
+  const answer = await app.client.send('POST', '/v1/pets', { apiKey: null, headers: { origin: ORIGIN }, body: '{}' });
+  expect([answer.status, answer.headers['access-control-allow-origin']]).toEqual([503, ORIGIN]);
+  // Other origins get no more than without CORS.
+  const foreign = { ...asked, origin: 'https://evil.example' };
+  expect((await app.client.send('OPTIONS', '/v1/pets', { apiKey: null, headers: foreign })).status).toBe(503);
+  waiting.pop()?.();
+  expect((await slow).status).toBe(200);
 });

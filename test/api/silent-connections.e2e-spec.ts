@@ -156,18 +156,3 @@ test('silent connections do not delay a shutdown', async () => {
   expect(other.log.text).not.toContain('Cutting');
   expect(clients.map(({ text }) => text())).toEqual(['', '']);
 });
-
-test('at the limit of connections a new one is dropped, and the others are served', async () => {
-  const limit = 20;
-  const full = await createTestApp({ limits: { maxConnections: limit } });
-  const clients: Client[] = [];
-  for (let count = 0; count < limit; count++) clients.push(await open(full.port));
-  const dropped = await open(full.port);
-  await closed(dropped);
-  expect(dropped.text()).toBe('');
-  for (const { socket } of clients) socket.write(LIVE);
-  await until(() => clients.every(({ text }) => statuses(text())[0] === 200));
-  expect(full.log.text).toMatch(/beyond the limit of 20\./);
-  for (const { socket } of clients) socket.destroy();
-  await full.close();
-});

@@ -1,4 +1,5 @@
 import { spawn } from 'node:child_process';
+import { once } from 'node:events';
 import { connect, type Socket } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -7,11 +8,13 @@ import { REFUSAL_PAUSE_MS } from '../../libs/edge/src/requests/server-limits.js'
 import { type PostgresqlServer, startPostgresqlServer } from '../support/postgresql-server.js';
 import { ServiceProcess } from '../support/service-process.js';
 import { report } from '../support/figures.js';
-import { send } from '../support/load.js';
+import { Load, send } from '../support/load.js';
 import { createOwnDatabase } from '../support/own-database.js';
+import { until } from '../support/until.js';
+import { NOT_DONE } from '../support/witness.js';
 
 /*
- * More requests and connections than the service can serve. It serves admitted requests nearly as fast as before, and
+ * More requests, connections and bodies than the service can serve. It serves admitted requests nearly as fast as before, and
  * refuses the others at once. Health checks are answered all the time.
  */
 
@@ -22,6 +25,8 @@ let server: PostgresqlServer;
 let settings: Record<string, string>;
 let service: ServiceProcess;
 let origin: string;
+/** Another process, of a single test. */
+let other: ServiceProcess | undefined;
 
 beforeAll(async () => {
   server = await startPostgresqlServer();
@@ -29,12 +34,12 @@ beforeAll(async () => {
     DATABASE_URL: await createOwnDatabase(server, 'petstore'),
     BOOTSTRAP_API_KEY: API_KEY,
     RATE_LIMIT_PER_MINUTE: '0',
-    MAX_REQUESTS_IN_FLIGHT: String(REQUESTS_IN_FLIGHT),
     LOG_LEVEL: 'warn',
   };
-  service = new ServiceProcess(settings, tmpdir());
+  service = new ServiceProcess({ ...settings, MAX_REQUESTS_IN_FLIGHT: String(REQUESTS_IN_FLIGHT) }, tmpdir());
   origin = await service.origin();
 }, 60_000);
+afterEach(() => other?.kill());
 afterAll(async () => {
   await service.kill();
   await server.stop();
@@ -47,21 +52,31 @@ interface Figures {
   /** Durations in ms of the responses 200 and of the responses 503, in ascending order. */
   readonly served: readonly number[];
   readonly refused: readonly number[];
+  /** Times of the responses 200, in ms since 1970. */
+  readonly servedAt: readonly number[];
   /** Responses 503 without `Retry-After` or the code `unavailable`. */
   readonly wrong: readonly string[];
 }
 
-/** Runs the load generator. Each client sends its next request as soon as it has a response. */
-async function load(clients: number, seconds: number): Promise<Figures> {
+/**
+ * Runs the load generator. Each client sends its next request as soon as it has a response. Resolves at the first one; `figures`
+ * come at the end, which `stop` brings earlier.
+ */
+async function startLoad(origin: string, clients: number, seconds: number) {
   const generator = spawn(
     process.execPath,
     [join(import.meta.dirname, 'support/clients.js'), origin, API_KEY, String(clients), String(seconds)],
     { stdio: ['ignore', 'pipe', 'inherit'] },
   );
   let output = '';
-  for await (const text of generator.stdout.setEncoding('utf8')) output += text as string;
-  return JSON.parse(output) as Figures;
+  generator.stdout.setEncoding('utf8').on('data', (text: string) => (output += text));
+  const figures = once(generator, 'close').then(() => JSON.parse(output) as Figures);
+  await once(generator.stdout, 'data');
+  return { figures, stop: () => generator.kill('SIGTERM') };
 }
+
+const load = async (clients: number, seconds: number): Promise<Figures> =>
+  (await startLoad(origin, clients, seconds)).figures;
 
 function at(durations: readonly number[], share: number): number {
   return Math.ceil(durations[Math.min(durations.length - 1, Math.floor(durations.length * share))] ?? 0);
@@ -156,15 +171,54 @@ test('at four times the load that saturates it, the service serves at least 80 %
 
 test('the limit of open files leaves 300 beside those of connections, and /metrics says how many', async () => {
   const METRICS_TOKEN = 'the-token-of-prometheus+32/characters==';
-  const own = { ...settings, METRICS_TOKEN };
-  const limited = new ServiceProcess(own, tmpdir(), { openFiles: 512 });
-  try {
-    const { text } = await send(
-      { method: 'GET', path: '/metrics' },
-      { origin: await limited.origin(), apiKey: METRICS_TOKEN },
-    );
-    expect(text).toMatch(/^petstore_http_connections_limit 212$/m);
-  } finally {
-    await limited.kill();
-  }
+  other = new ServiceProcess({ ...settings, METRICS_TOKEN }, tmpdir(), { openFiles: 512 });
+  const target = { origin: await other.origin(), apiKey: METRICS_TOKEN };
+  const { text } = await send({ method: 'GET', path: '/metrics' }, target);
+  expect(text).toMatch(/^petstore_http_connections_limit 212$/m);
 });
+
+const HEAP_MB = 256;
+
+test.each([
+  ['as many objects as a body may have', '{}', 5_480, '201'],
+  ['more integers than a body may have', '1', 32_000, '400'],
+])(
+  `200 bodies of the largest size at a time: a process with ${HEAP_MB} MB survives %s, and serves other clients`,
+  async (name, piece, count, expected) => {
+    const flooded = (other = new ServiceProcess(
+      { ...settings, NODE_OPTIONS: `--max-old-space-size=${HEAP_MB}` },
+      tmpdir(),
+    ));
+    const target = { origin: await flooded.origin(), apiKey: API_KEY };
+    const pieces = Array.from({ length: count }, () => piece);
+    const body = `{"name":"b","categoryId":1,"x":[${pieces.join()}]}`.padEnd(65_530);
+    // Its connection is opened before the flood, behind which a new one would wait: Node.js accepts one in a turn.
+    const others = await startLoad(target.origin, 1, 120);
+    const floodedAt = Date.now();
+    const outcomes: string[] = [];
+    const flood = new Load({
+      ...target,
+      clients: 200,
+      next: () => ({ method: 'POST', path: '/v1/pets', body }),
+      onOutcome: ({ status, failure, text }) => {
+        // A machine that is too slow for a body returns 503, and creates nothing.
+        const isRefused = status === 503 && NOT_DONE.test((JSON.parse(text) as { message: string }).message);
+        outcomes.push(isRefused ? 'refused' : String(status ?? failure));
+      },
+    });
+    await sleep(8_000);
+    await until(() => outcomes.length >= 1_000);
+    others.stop();
+    const { counts, servedAt } = await others.figures;
+    await flood.stop();
+    const refused = outcomes.filter((outcome) => outcome === 'refused').length;
+    // Responses before most connections of the flood were open are not counted.
+    const served = servedAt.filter((time) => time > floodedAt + 1_000).length;
+    report(`bodies with ${name}`, { responses: outcomes.length, refused, 'responses to others': served });
+    expect(flooded.isRunning).toBe(true);
+    expect([...new Set(outcomes)].filter((outcome) => outcome !== 'refused')).toEqual([expected]);
+    expect(refused).toBeLessThan(0.1 * outcomes.length);
+    expect([Object.keys(counts), served > 1]).toEqual([['200'], true]);
+  },
+  180_000,
+);

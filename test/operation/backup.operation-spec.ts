@@ -12,7 +12,6 @@ import { type PostgresqlServer, serverUser, startPostgresqlServer } from '../sup
 import { ServiceProcess } from '../support/service-process.js';
 import { report } from '../support/figures.js';
 import { createOwnDatabase, rowsOf } from '../support/own-database.js';
-import { postgresql15 } from './support/postgresql-15.js';
 import { freePort } from '../support/programs.js';
 
 /*
@@ -25,8 +24,8 @@ const PAGE = readFileSync(new URL('../../docs/backup.md', import.meta.url), 'utf
 const API_KEY = 'bootstrap-key-of-the-fault-tests';
 const DATABASE = 'petstore';
 
-/** The directory of PostgreSQL's programs. */
-let installation: string;
+/** The directory of PostgreSQL's programs, as Debian 12 installs them. */
+const installation = '/usr/lib/postgresql/15/bin';
 let server: PostgresqlServer;
 let serviceUrl: string;
 let ownerUrl: string;
@@ -38,7 +37,8 @@ let client: HttpClient;
 let restored: string | undefined;
 
 beforeAll(async () => {
-  installation = postgresql15();
+  if (!existsSync(join(installation, 'pg_basebackup')))
+    throw new Error('PostgreSQL 15 is missing. Install it: apt-get install postgresql-15');
   backup = mkdtempSync(join(tmpdir(), 'petstore-backup-'));
   mkdirSync(join(backup, 'wal'));
   const user = serverUser();

@@ -111,6 +111,7 @@ if (engine === 'postgresql') {
     [['openapi', '--js\u009bon'], `unknown option '--js\\u009bon'`],
     [['move'], `required option '--to <URL>' not specified`],
     [['keys', 'create', '--client', ' '], /^A client's name has 1 to 255 printable characters .+\.$/],
+    [['keys', 'create', '--client', 'x', '--scopes', 'pets:read,'], /^'' is no scope; /],
     [['keys', 'show', ''], /^No API key has the id or prefix ''\. .+\.$/],
     [['keys', 'revoke', '1e3'], /^No API key has the id or prefix '1e3'\. .+\.$/],
     [

@@ -117,7 +117,7 @@ test('503 by cause: draining', async () => {
   await app.close();
 });
 
-test('open and dropped connections are counted', async () => {
+test('open connections are counted, and those beyond the limit, which are dropped while the others are served', async () => {
   const { app, scrape } = await start({}, { maxConnections: 5 });
   const sockets: Socket[] = [];
   try {
@@ -132,8 +132,10 @@ test('open and dropped connections are counted', async () => {
     }
     await reaches(scrape, 'petstore_http_connections', 5);
     expect(valueOf(await scrape(), 'petstore_http_connections_dropped_total')).toBe(0);
-    sockets.push(connect(app.port, '127.0.0.1').on('error', () => undefined));
+    const dropped = connect(app.port, '127.0.0.1').on('error', () => undefined);
+    await once(dropped.resume(), 'close');
     await reaches(scrape, 'petstore_http_connections_dropped_total', 1);
+    expect(app.log.text).toMatch(/beyond the limit of 5\./);
   } finally {
     for (const socket of sockets) socket.destroy();
     await app.close();

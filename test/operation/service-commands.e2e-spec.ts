@@ -123,14 +123,6 @@ test('a command line may be longer than the header section of a usual request', 
   expect([repeated.code, repeated.stderr]).toEqual([1, expect.stringContaining(`argument '${long}' is invalid`)]);
 });
 
-test('a failure is one line on standard error and exit code 1, as without the service', async () => {
-  expect(await petstore('keys', 'show', '999999')).toEqual({
-    code: 1,
-    stdout: '',
-    stderr: expect.stringMatching(/^petstore: No API key has the id or prefix '999999'[^\n]+\n$/) as string,
-  });
-});
-
 if (engine === 'embedded') {
   const socketPath = async (): Promise<string> => {
     const directory = database.settings.DATA_DIR ?? '';

@@ -1,22 +1,37 @@
 import { execFile } from 'node:child_process';
+import { once } from 'node:events';
 import { existsSync } from 'node:fs';
-import { mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises';
+import { mkdir, mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises';
+import { type AddressInfo, connect, createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { pipeline } from 'node:stream';
 import { promisify } from 'node:util';
-import { createTestDatabase, engine, testOnce, type TestDatabase } from '../support/database.js';
+import {
+  createEmptyTestDatabase,
+  createTestDatabase,
+  engine,
+  testOnce,
+  type TestDatabase,
+} from '../support/database.js';
+import { handedOver } from '../support/engines.js';
 import { HttpClient } from '../support/http-client.js';
+import { administer } from '../support/postgresql-database.js';
+import { freePort } from '../support/programs.js';
 import { until } from '../support/until.js';
+import { type Change, installWithChanged } from './support/changed-package.js';
 import { Services } from './support/services.js';
 
 /*
- * The service as a process: its output at the start, and its end.
+ * The service as a process: its output at the start, and its end. A refused start ends with exit code 1 and one line on
+ * standard error that says what to do.
  */
 
 // Each start takes a second, or many on a busy machine.
 import.meta.jest.setTimeout(120_000);
 
 const BOOTSTRAP_API_KEY = 'bootstrap-key-of-the-tests';
+const CLI = join(import.meta.dirname, '../../dist/src/cli.js');
 
 let database: TestDatabase;
 /** Working directory of the processes; it has no `.env` unless a test writes one. */
@@ -119,4 +134,184 @@ testOnce('log lines, those of Nest included, are written while it runs, and no A
   await until(() => service.stdout.includes('"operation":"checkLiveness"'));
   expect(service.stdout).toContain('Nest application successfully started');
   expect(service.stderr).not.toMatch(/API_KEY|pets_/);
+});
+
+describe('a start is refused, and the line says what to do:', () => {
+  testOnce('a BOOTSTRAP_API_KEY that looks like a key of this service but has a wrong checksum', async () => {
+    const line = await services.refusal({ ...database.settings, BOOTSTRAP_API_KEY: `pets_${'secret0'.repeat(7)}` });
+    expect(line).toMatch(/^petstore: BOOTSTRAP_API_KEY looks like a key of this service, but its checksum is wrong/);
+    expect(line).not.toContain('secret');
+  });
+
+  testOnce('arguments, which only commands have', async () => {
+    const main = join(import.meta.dirname, '../../dist/bundle/main.js');
+    expect(await services.refusal(database.settings, [main, '--help'])).toBe(
+      'petstore: The service takes no arguments such as --help: .env.example describes its settings. For commands: npm run petstore -- --help.',
+    );
+  });
+
+  testOnce.each(['203.0.113.1', '256.1.1.1'])('HOST=%s, which is no address of this machine', async (host) => {
+    const line = await services.refusal({ ...database.settings, HOST: host });
+    expect(line).toMatch(/^petstore: .+\. Set HOST to an address of this machine, or PORT to one above 1023\.$/);
+  });
+
+  test('an empty database with MIGRATE_ON_START=false: the line names the command', async () => {
+    const empty = await createEmptyTestDatabase();
+    const line = await services.refusal({ ...empty.settings, MIGRATE_ON_START: 'false' });
+    expect(line).toMatch(/^petstore: The database schema is empty\. Run 'npm run petstore -- migrate'\. .+$/);
+    await empty.drop();
+  });
+
+  if (engine === 'postgresql') {
+    test.each([
+      [
+        'with a wrong password',
+        (url: URL) => (url.password = 'secret-word'),
+        / cannot be used: password authentication failed for user ".+"\. Correct user and password/,
+      ],
+      [
+        'of a database that does not exist',
+        (url: URL) => (url.pathname = '/none'),
+        / cannot be used: database "none" does not exist\. Create the database/,
+      ],
+      [
+        'of a server without TLS',
+        (url: URL) => (url.search = '?sslmode=verify-full'),
+        / cannot be used: The server does not support SSL connections\. Correct host, port, .+, sslmode /,
+      ],
+      [
+        'with a certificate that is no file',
+        (url: URL) => (url.search = '?sslrootcert=/none.pem'),
+        /: its file '\/none\.pem' cannot be read \(ENOENT\)\./,
+      ],
+    ])('DATABASE_URL %s', async (_, change, expected) => {
+      const url = new URL(database.settings.DATABASE_URL ?? '');
+      change(url);
+      const line = await services.refusal({ DATABASE_URL: url.href });
+      expect(line).toMatch(/^petstore: DATABASE_URL: /);
+      expect(line).toMatch(expected);
+      expect(line).not.toMatch(/secret-word|:\/\//);
+    });
+
+    test('a proxy without a database behind it: a command ends with one line, and a start waits for the database', async () => {
+      const url = new URL(database.settings.DATABASE_URL ?? '');
+      const { hostname, port } = url;
+      let isAway = true;
+      const proxy = createServer((client) => {
+        if (isAway) client.destroy();
+        else pipeline(client, connect(Number(port), hostname), client, () => undefined);
+      }).listen(0, '127.0.0.1');
+      await once(proxy, 'listening');
+      Object.assign(url, { hostname: '127.0.0.1', port: String((proxy.address() as AddressInfo).port) });
+      const fault = `petstore: DATABASE_URL: PostgreSQL at ${url.host} cannot be used: `;
+      for (const sslmode of ['', '?sslmode=verify-full']) {
+        const settings = { DATABASE_URL: url.href + sslmode };
+        expect(await services.refusal(settings, [CLI, 'keys', 'list'])).toContain(fault);
+      }
+      const service = services.start({ DATABASE_URL: url.href });
+      const free = await freePort();
+      const late = services.start({ DATABASE_URL: url.href, PORT: String(free) });
+      await until(() => service.stderr !== '' && late.stderr !== '');
+      const other = createServer().listen(free);
+      isAway = false;
+      await service.origin();
+      expect(service.stderr).toContain(fault);
+      expect(service.stderr).toContain(' The start waits for at most 120 s.\n');
+      expect([await late.ended, late.stderr.split('\n').slice(1)]).toEqual([
+        1,
+        [`petstore: Port ${free} is in use. Stop the process that uses it, or set PORT to a free one.`, ''],
+      ]);
+      await service.kill();
+      other.close();
+      proxy.close();
+    });
+
+    test.each(['LATIN1', 'SQL_ASCII'])('a database in %s: start and migrate name the remedy', async (encoding) => {
+      const server = handedOver('serverUrl');
+      const name = `petstore_${encoding.toLowerCase()}`;
+      const url = new URL(database.ownerSettings.DATABASE_URL ?? '');
+      url.pathname = `/${name}`;
+      await administer(server, `CREATE DATABASE ${name} ENCODING '${encoding}' LOCALE 'C' TEMPLATE template0`);
+      try {
+        for (const program of [undefined, [CLI, 'migrate'], [CLI, 'keys', 'list']]) {
+          expect(await services.refusal({ DATABASE_URL: url.href }, program)).toBe(
+            `petstore: DATABASE_URL: the database '${name}' has the encoding ${encoding}, which cannot store every text. ` +
+              `Make one with CREATE DATABASE … ENCODING 'UTF8' TEMPLATE template0, and move the data by pg_dump and psql.`,
+          );
+        }
+      } finally {
+        await administer(server, `DROP DATABASE ${name} WITH (FORCE)`);
+      }
+    });
+
+    describe('a database user without rights', () => {
+      const role = 'petstore_without_rights';
+      const urlOf = (settings: Readonly<Record<string, string>>): string => {
+        const url = new URL(settings.DATABASE_URL ?? '');
+        Object.assign(url, { username: role, password: 'secret-word' });
+        return url.href;
+      };
+      beforeAll(async () => {
+        await administer(handedOver('serverUrl'), `DROP ROLE IF EXISTS ${role}`);
+        await administer(handedOver('serverUrl'), `CREATE ROLE ${role} LOGIN PASSWORD 'secret-word'`);
+      });
+      afterAll(() => administer(handedOver('serverUrl'), `DROP ROLE ${role}`));
+
+      test('can neither migrate nor start, list keys or add pets', async () => {
+        const empty = await createEmptyTestDatabase();
+        const toEmpty = { DATABASE_URL: urlOf(empty.settings) };
+        const settings = { DATABASE_URL: urlOf(database.settings) };
+        for (const [object, line] of [
+          ['schema public', await services.refusal(toEmpty, [CLI, 'migrate'])],
+          ['schema public', await services.refusal({ ...toEmpty, MIGRATE_ON_START: 'true' })],
+        ] as const) {
+          expect(line).toContain(`petstore: PostgreSQL refuses: permission denied for ${object}`);
+          expect(line).toMatch(
+            / Grant the user of DATABASE_URL what "Roles and rights" of docs\/operating\.md lists; migrate and move need the owner\.$/,
+          );
+        }
+        for (const program of [undefined, [CLI, 'keys', 'list'], [CLI, 'seed', '--count', '1']]) {
+          expect(await services.refusal(settings, program)).toMatch(
+            /^petstore: The role of the service lacks rights\. As the owner, run: GRANT SELECT, INSERT, UPDATE ON api_key TO /,
+          );
+        }
+        await empty.drop();
+      });
+    });
+
+    test('a read-only database where rows must be added; a migrate without pending migrations succeeds', async () => {
+      const { pathname } = new URL(database.settings.DATABASE_URL ?? '');
+      await administer(
+        handedOver('serverUrl'),
+        `ALTER DATABASE ${pathname.slice(1)} SET default_transaction_read_only = on`,
+      );
+      const expected =
+        /^petstore: PostgreSQL refuses: cannot execute \w+ in a read-only transaction: .+ the primary\.$/;
+      const withKey = { ...database.settings, BOOTSTRAP_API_KEY: 'bootstrap-key-of-the-tests' };
+      expect(await services.refusal(withKey)).toMatch(expected);
+      expect(await services.refusal(database.settings, [CLI, 'keys', 'create', '--client', 'x'])).toMatch(expected);
+      // No migration is pending, so nothing is written.
+      const migrated = services.start(database.ownerSettings, [CLI, 'migrate']);
+      expect([await migrated.ended, migrated.stdout]).toEqual([0, 'The schema is current.\n']);
+    });
+  }
+
+  testOnce('a release of @nestjs/swagger with which responses would have other members', async () => {
+    const changes: Change[] = [
+      ['dist/decorators/helpers.js', '`:${String(propertyKey)}`', 'String(propertyKey)'],
+      ['dist/services/model-properties-accessor.js', "key.charAt(0) === ':' && ", ''],
+      ['dist/services/model-properties-accessor.js', '.map((key) => key.slice(1))', ''],
+    ];
+    const program = await installWithChanged('@nestjs/swagger', changes, home);
+    expect(await services.refusal(database.settings, program)).toContain(
+      'does not fit the installed version of a dependency: class-validator or @nestjs/swagger: members are written as {"declared":2}',
+    );
+  });
+
+  testOnce('an unreadable .env', async () => {
+    await mkdir(join(home, '.env'));
+    const service = services.start({ ...database.settings });
+    expect(await service.ended).toBe(1);
+    expect(service.stderr).toMatch(/^petstore: \.env cannot be read: .+\. Make it a readable file, or remove it\.\n$/);
+  });
 });
