@@ -2,7 +2,7 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import pg from 'pg';
-import { administer, databaseUrl } from '../support/postgresql-database.js';
+import { databaseUrl } from '../support/postgresql-database.js';
 import { type PostgresqlServer, startPostgresqlServer } from '../support/postgresql-server.js';
 import { ServiceProcess } from '../support/service-process.js';
 import { report } from '../support/figures.js';
@@ -114,44 +114,3 @@ test('each key creates exactly one pet, and every acknowledged pet is stored, de
   const keys = await database.query<{ count: number }>('SELECT count(*)::int FROM idempotency_key');
   expect(keys.rows[0]?.count).toBe(rows.length);
 }, 600_000);
-
-test('a commit that waits for a missing standby: each retry gets 503 with Retry-After until one gets the pet', async () => {
-  await administer(server.url, `ALTER DATABASE petstore SET synchronous_commit = 'on'`);
-  // Connections of a new process have the setting. Its start commits a change.
-  await instances[0]?.kill();
-  await start(0);
-  await administer(server.url, `ALTER SYSTEM SET synchronous_standby_names = 'missing'`);
-  await administer(server.url, 'SELECT pg_reload_conf()');
-  try {
-    const attempt = async (): Promise<Response> =>
-      fetch(`${origins[0]}/v1/pets`, {
-        method: 'POST',
-        headers: {
-          authorization: `Bearer ${API_KEY}`,
-          'content-type': 'application/json',
-          'idempotency-key': 'hanging',
-        },
-        body: JSON.stringify({ name: 'hanging', categoryId: 7 }),
-      });
-    for (const message of [
-      /^The database did not confirm the change in time/,
-      /^Whether the request was carried out/,
-    ]) {
-      const answer = await attempt();
-      expect([answer.status, answer.headers.get('retry-after'), await answer.json()]).toEqual([
-        503,
-        '1',
-        { code: 'unavailable', message: expect.stringMatching(message) as string, status: 503 },
-      ]);
-    }
-    await administer(server.url, 'ALTER SYSTEM RESET synchronous_standby_names');
-    await administer(server.url, 'SELECT pg_reload_conf()');
-    const settled = await attempt();
-    expect([settled.status, settled.headers.get('idempotent-replayed')]).toEqual([201, 'true']);
-    const pets = await database.query<{ id: string }>(`SELECT id FROM pet WHERE name = 'hanging'`);
-    expect(pets.rows).toEqual([{ id: String(((await settled.json()) as { id: number }).id) }]);
-  } finally {
-    await administer(server.url, 'ALTER SYSTEM RESET synchronous_standby_names');
-    await administer(server.url, 'SELECT pg_reload_conf()');
-  }
-}, 120_000);
