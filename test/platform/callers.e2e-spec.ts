@@ -16,7 +16,7 @@ import { APP_GUARD, APP_INTERCEPTOR, REQUEST } from '@nestjs/core';
 import { ApiBearerAuth, ApiCookieAuth, ApiOAuth2, ApiSecurity, type OpenAPIObject } from '@nestjs/swagger';
 import { InjectRepository, TypeOrmModule } from '@nestjs/typeorm';
 import type { Request } from 'express';
-import { Column, Entity, PrimaryGeneratedColumn, type QueryRunner, Repository } from 'typeorm';
+import { Column, Entity, PrimaryGeneratedColumn, Repository } from 'typeorm';
 import {
   Authenticator,
   type Caller,
@@ -26,7 +26,6 @@ import {
   Int64Property,
   int64Of,
   LimitParameter,
-  type Migration,
   type Page,
   Paged,
   Public,
@@ -67,7 +66,7 @@ class TokenAuthenticator extends Authenticator {
 
 @Entity('test_toy')
 class ToyEntity {
-  @PrimaryGeneratedColumn('identity', { type: 'bigint', primaryKeyConstraintName: 'pk_test_toy' })
+  @PrimaryGeneratedColumn('identity', { type: 'bigint' })
   id: string;
 
   @Column({ type: 'varchar' })
@@ -75,19 +74,6 @@ class ToyEntity {
 
   @Column({ type: 'varchar' })
   name: string;
-}
-
-class CreateToy1795700000000 implements Migration {
-  readonly backwardCompatible = true;
-
-  async up(queryRunner: QueryRunner): Promise<void> {
-    await queryRunner.query(`CREATE TABLE test_toy (
-      id bigint GENERATED ALWAYS AS IDENTITY CONSTRAINT pk_test_toy PRIMARY KEY, tenant varchar NOT NULL, name varchar NOT NULL)`);
-  }
-
-  async down(queryRunner: QueryRunner): Promise<void> {
-    await queryRunner.query('DROP TABLE test_toy');
-  }
 }
 
 class Toy {
@@ -200,10 +186,12 @@ let app: TestApp;
 beforeAll(async () => {
   app = await createTestApp({
     features: [ToysModule],
-    migrations: [CreateToy1795700000000],
     defaultScopes: ['toys:read'],
     securitySchemes: SESSION,
   });
+  await app.sql(
+    'CREATE TABLE test_toy (id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY, tenant varchar NOT NULL, name varchar NOT NULL)',
+  );
   await app.sql(
     "INSERT INTO test_toy (tenant, name) VALUES ('north', 'a'), ('south', 'b'), ('test-client', 'c'), ('north', 'd')",
   );

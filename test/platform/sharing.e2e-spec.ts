@@ -1,7 +1,6 @@
-import type { INestApplication, NestInterceptor } from '@nestjs/common';
+import type { INestApplication } from '@nestjs/common';
 import fc from 'fast-check';
 import { tap } from 'rxjs';
-import type { LoggableError } from '../../libs/ops/src/loggable.js';
 import { createTestApp, type TestApp } from '../support/app.js';
 import { engine } from '../support/database.js';
 import { HttpClient } from '../support/http-client.js';
@@ -77,32 +76,13 @@ test('every read has all pets that were acknowledged before it was sent, for man
 });
 
 test('500: an interceptor that changes a shared page, whose items are frozen', async () => {
-  const changes: ((pets: { name: string }[]) => unknown)[] = [
-    (pets) => Object.assign(pets[0] as object, { name: 'changed' }),
-    (pets) => Object.assign(pets[0] as object, { added: true }),
-    (pets) => delete (pets[0] as Partial<{ name: string }>).name,
-    (pets) => pets.push({ name: 'added' }),
-    (pets) => pets.sort(() => -1),
-  ];
-  let change: (typeof changes)[number] = () => undefined;
   const setUp = (nest: INestApplication): void => {
-    const intercept: NestInterceptor['intercept'] = (_, next) =>
-      next.handle().pipe(tap((page: { items?: { name: string }[] }) => page.items && void change(page.items)));
-    nest.useGlobalInterceptors({ intercept });
+    const change = (page: { items?: { name: string }[] }): void => page.items?.forEach((pet) => (pet.name = 'changed'));
+    nest.useGlobalInterceptors({ intercept: (_, next) => next.handle().pipe(tap(change)) });
   };
   const app = await createTestApp({ setUp });
-  try {
-    for (const name of ['Ada', 'Rex']) await app.client.post('/v1/pets', { name, categoryId: 1 });
-    for (change of changes) {
-      expect((await app.client.get('/v1/pets', { expects500: true })).status).toBe(500);
-      const { error } = app.log.lines.findLast((line) => line.error !== undefined) as unknown as {
-        error: LoggableError;
-      };
-      expect(error.message).toMatch(/^Cannot .* property /);
-    }
-    change = () => undefined;
-    expect((await app.client.get('/v1/pets')).text).toMatch(/"Ada".*"Rex"/);
-  } finally {
-    await app.close();
-  }
+  await app.client.post('/v1/pets', { name: 'Rex', categoryId: 1 });
+  expect((await app.client.get('/v1/pets', { expects500: true })).status).toBe(500);
+  expect(app.log.text).toContain('Cannot assign to read only property');
+  await app.close();
 });

@@ -107,6 +107,8 @@ const parsers = [BOOL, DATE, INT4, NUMERIC, TIMESTAMP, TIMESTAMPTZ, UUID].map(
   (type) => [type, types.getTypeParser(type) as (text: string) => unknown] as const,
 );
 
+const ALL = 'name, title, german, made_at, local_at, on_day, price, size, code, is_new, mood';
+
 let database: TestDatabase;
 let app: TestApp;
 /** Each list twice: by shared statements, and by TypeORM. */
@@ -143,37 +145,15 @@ beforeAll(async () => {
       is_new boolean NOT NULL,
       mood test_mood NOT NULL
     )`);
-  const names = [
-    'Ball',
-    'ball',
-    'Bär',
-    'Bar',
-    'Baz',
-    'Zug',
-    'Ärger',
-    `it's "x"`,
-    'back\\slash',
-    ' ',
-    '🐕',
-    '\uffff',
-    'a,{b}',
-  ];
-  const times = [
-    '2026-11-27 10:00:00.000001+00',
-    '2026-11-27 10:00:00.000002+00',
-    '2026-03-29 02:30:00+05:45',
-    '1969-12-31 23:59:59.999999+00',
-    '1883-11-18 12:03:58.5+00',
-    '0044-03-15 12:00:00.25+00 BC',
-    '4714-11-24 00:00:00+00 BC',
-    '290000-12-31 23:59:59.999999+00',
-    '275761-01-01 00:00:00+00',
-    'infinity',
-    '-infinity',
-  ];
+  const names = `Ball|ball|Bär|Bar|Baz|Zug|Ärger|it's "x"|back\\slash| |🐕|\uffff|a,{b}`.split('|');
+  const times = (
+    '2026-11-27 10:00:00.000001+00|2026-11-27 10:00:00.000002+00|2026-03-29 02:30:00+05:45|1969-12-31 23:59:59.999999+00|' +
+    '1883-11-18 12:03:58.5+00|0044-03-15 12:00:00.25+00 BC|4714-11-24 00:00:00+00 BC|290000-12-31 23:59:59.999999+00|' +
+    '275761-01-01 00:00:00+00|infinity|-infinity'
+  ).split('|');
   const prices = ['0', '-0.0000000001', '12345678901234567890.0123456789', '0.5', 'NaN'];
   await app.sql(
-    `INSERT INTO test_toy (name, title, german, made_at, local_at, on_day, price, size, code, is_new, mood)
+    `INSERT INTO test_toy (${ALL})
       SELECT names[1 + n * 7 % 13], names[1 + n * 5 % 13], names[1 + n * 11 % 13], times[1 + n % 11],
         times[1 + n * 2 % 11] AT TIME ZONE 'UTC', (times[1 + n * 3 % 11] AT TIME ZONE 'UTC')::date, prices[1 + n % 5], n % 3,
         md5((n % 40)::text)::uuid, n % 2 = 0, (ARRAY['calm', 'wild', 'sly']::test_mood[])[1 + n % 3]
@@ -254,16 +234,6 @@ test.each(orders.filter((order) => RELEASED[order]))('%s: the cursors of the las
   }
 });
 
-test('fifty walks at the same time', async () => {
-  const expected = await Promise.all(orders.map((order) => sortedIds(order)));
-  const found = await Promise.all(
-    Array.from({ length: 50 }, (_, index) =>
-      walk(lists[orders[index % orders.length] as OrderName][0], 3 + (index % 20)),
-    ),
-  );
-  found.forEach((ids, index) => expect([index, ids]).toEqual([index, expected[index % orders.length]]));
-});
-
 test.each([
   ['name', 0],
   ['made', 0],
@@ -275,9 +245,7 @@ test.each([
     // The last row of the page goes, so the next page begins after a row that is no more; an equal one comes, and one at the start.
     const last = ids.at(-1) as number;
     const copied = await app.sql(
-      `INSERT INTO test_toy (name, title, german, made_at, local_at, on_day, price, size, code, is_new, mood)
-        SELECT name, title, german, made_at, local_at, on_day, price, size, code, is_new, mood
-        FROM test_toy WHERE id IN ($1, $2) RETURNING id::text`,
+      `INSERT INTO test_toy (${ALL}) SELECT ${ALL} FROM test_toy WHERE id IN ($1, $2) RETURNING id::text`,
       [last, before[0]],
     );
     added.push(...copied.map(([id]) => Number(id)));
@@ -325,13 +293,12 @@ test('a forged cursor with a value that PostgreSQL refuses fails alone', async (
 
 test('each page reads only its rows, by the index of the order', async () => {
   await app.sql(`
-    INSERT INTO test_toy (name, title, german, made_at, local_at, on_day, price, size, code, is_new, mood)
+    INSERT INTO test_toy (${ALL})
     SELECT 'Toy ' || n % 5000, '', '', timestamptz '2026-01-01' + n % 100 * interval '1 s', '2026-01-01', '2026-01-01', 1, 1,
       md5('')::uuid, true, (CASE WHEN n % 1000 = 0 THEN 'sly' ELSE 'calm' END)::test_mood
     FROM generate_series(1, 20000) AS n`);
-  await app.sql('CREATE INDEX ON test_toy (name, id)');
-  await app.sql('CREATE INDEX ON test_toy (mood, name, id)');
-  await app.sql('CREATE INDEX ON test_toy (made_at, id)');
+  for (const columns of ['name, id', 'mood, name, id', 'made_at, id'])
+    await app.sql(`CREATE INDEX ON test_toy (${columns})`);
   await app.sql('ANALYZE test_toy');
   const dataSource = app.nest.get(DataSource);
   const session = dataSource.createQueryRunner();
@@ -354,13 +321,12 @@ test('each page reads only its rows, by the index of the order', async () => {
       ] as const) {
         for (const mode of ['custom', 'generic'] as const) {
           const nodes = await planOf(session, mode, text, given, true);
-          const scans = nodes.filter((node) => /Index|Seq Scan/.test(node['Node Type']));
-          const read = scans.map(
-            (scan) => (scan['Actual Rows'] + (scan['Rows Removed by Filter'] ?? 0)) * scan['Actual Loops'],
-          );
+          let read = 0;
+          for (const scan of nodes.filter((node) => /Index|Seq Scan/.test(node['Node Type'])))
+            read += (scan['Actual Rows'] + (scan['Rows Removed by Filter'] ?? 0)) * scan['Actual Loops'];
+          const hasSeqScan = nodes.some((node) => node['Node Type'] === 'Seq Scan');
           const name = [order, start, filters, mode, text === many.text];
-          expect([...name, nodes.some((node) => node['Node Type'] === 'Seq Scan')]).toEqual([...name, false]);
-          expect([...name, read.reduce((sum, rows) => sum + rows) < 200]).toEqual([...name, true]);
+          expect([...name, hasSeqScan, read < 200]).toEqual([...name, false, true]);
         }
       }
     }
