@@ -53,7 +53,7 @@ const LONG = endToEnd(
   'api/(fuzz|silent-connections)|api-keys/keys-commands|key-usage' +
     '|operation/(cli|metrics|observability|service-commands|shutdown|start|terminal)' +
     '|ordinary-nest/generated' +
-    '|platform/(closed|alive|constraints|database-pool|database-settings|embedded|event-streams|migration|move|pets-repositories|plain-sql)' +
+    '|platform/(closed|alive|constraints|database-pool|database-settings|embedded|event-streams|migration|move|plain-sql)' +
     '|platform/(request-body|sharing|sorted-lists|unshared|upgrading)' +
     '|repository/path|tracing',
 );

@@ -83,34 +83,28 @@ class TestShipsController {
 })
 class ShipsModule {}
 
-/** Refers to a table of the service and to the table of the other migration, so it must run after both. */
-class FillShips1795500000001 implements Migration {
-  readonly backwardCompatible = true;
-
-  async up(queryRunner: QueryRunner): Promise<void> {
-    await queryRunner.query(`INSERT INTO test_ship (name) VALUES ('Argo')`);
+function migration(name: string, statement: string): new () => Migration {
+  class Added implements Migration {
+    readonly name = name;
+    readonly backwardCompatible = true;
+    up = (queryRunner: QueryRunner): Promise<unknown> => queryRunner.query(statement);
+    down = (): Promise<void> => Promise.resolve();
   }
-
-  async down(queryRunner: QueryRunner): Promise<void> {
-    await queryRunner.query('DELETE FROM test_ship');
-  }
+  return Added;
 }
 
-class CreateShips1795500000000 implements Migration {
-  readonly backwardCompatible = true;
-
-  async up(queryRunner: QueryRunner): Promise<void> {
-    await queryRunner.query('CREATE TABLE test_ship (name varchar(50) PRIMARY KEY, pet_id bigint REFERENCES pet)');
-  }
-
-  async down(queryRunner: QueryRunner): Promise<void> {
-    await queryRunner.query('DROP TABLE test_ship');
-  }
-}
+/** The first one refers to the table of the other one, which refers to a table of the service. */
+const ADDED_MIGRATIONS = [
+  migration('FillShips1795500000001', `INSERT INTO test_ship (name) VALUES ('Argo')`),
+  migration(
+    'CreateShips1795500000000',
+    'CREATE TABLE test_ship (name varchar(50) PRIMARY KEY, pet_id bigint REFERENCES pet)',
+  ),
+];
 
 const ADDED = {
   features: [ShipsModule],
-  migrations: [FillShips1795500000001, CreateShips1795500000000],
+  migrations: ADDED_MIGRATIONS,
   document: {
     title: 'Ship Service',
     version: '7.8.9',
@@ -207,11 +201,8 @@ test('a test can replace a provider as in Nest', async () => {
     ...ADDED,
     override: (module) => module.overrideProvider(Harbour).useValue({ free: () => 3 }),
   });
-  try {
-    expect(await app.client.get('/v1/test-ships')).toMatchObject({ status: 200, text: '3' });
-  } finally {
-    await app.close();
-  }
+  expect(await app.client.get('/v1/test-ships')).toMatchObject({ status: 200, text: '3' });
+  await app.close();
 });
 
 /** The classes of `petstore-service/platform` that Nest instantiates: a module injects them in a constructor. */
@@ -227,9 +218,6 @@ test('a module without imports gets every provider of the platform that packages
   class AskingModule {}
 
   const app = await createTestApp({ features: [AskingModule] });
-  try {
-    for (const type of INJECTABLES) expect(app.nest.get(`own ${type.name}`)).toBeInstanceOf(type);
-  } finally {
-    await app.close();
-  }
+  for (const type of INJECTABLES) expect(app.nest.get(`own ${type.name}`)).toBeInstanceOf(type);
+  await app.close();
 });

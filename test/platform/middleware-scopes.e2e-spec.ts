@@ -28,21 +28,13 @@ test.each(['/queues', '/partner'])(
     expect([served.status, served.text]).toEqual([200, 'the queues']);
     expect(served.headers.ratelimit).toMatch(/^"client";r=/);
     const others = [null, 'pets_wrong', await app.createApiKey({ scopes: ['pets:read'] })];
-    const refused = await Promise.all(others.map((other) => app.client.get(path, { apiKey: other })));
-    expect(
-      refused.map(({ status, json, headers }) => [
-        status,
-        (json as { code: string }).code,
-        headers['www-authenticate'],
-      ]),
-    ).toEqual([
-      [401, 'missing_api_key', 'Bearer realm="petstore"'],
-      [
-        401,
-        'invalid_api_key',
-        'Bearer realm="petstore", error="invalid_token", error_description="The API key is not known"',
-      ],
-      [403, 'insufficient_scope', 'Bearer realm="petstore", error="insufficient_scope", scope="queues:read"'],
+    const refusals = others.map(
+      async (other) => (await app.client.get(path, { apiKey: other })).headers['www-authenticate'],
+    );
+    expect(await Promise.all(refusals)).toEqual([
+      'Bearer realm="petstore"',
+      'Bearer realm="petstore", error="invalid_token", error_description="The API key is not known"',
+      'Bearer realm="petstore", error="insufficient_scope", scope="queues:read"',
     ]);
   },
 );

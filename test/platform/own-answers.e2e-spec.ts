@@ -1,7 +1,6 @@
-import { Get, Header, HttpCode, Module, Post, Redirect, Req, Res, Sse, StreamableFile } from '@nestjs/common';
-import type { Request, Response } from 'express';
+import { Get, Header, Module, Redirect, Res, Sse, StreamableFile } from '@nestjs/common';
+import type { Response } from 'express';
 import { Readable } from 'node:stream';
-import { setTimeout as sleep } from 'node:timers/promises';
 import { of } from 'rxjs';
 import { type Declared, Handlers, type Parameter } from '../ordinary-nest/handlers.js';
 import { createTestApp, type TestApp } from '../support/app.js';
@@ -44,16 +43,6 @@ addWaiting('redirect', () => undefined, { decorators: [Redirect('/v1/test-own/js
 addWaiting('stream', () => new StreamableFile(Readable.from([Buffer.from('a '), Buffer.from('stream')])));
 addWaiting('events', () => of({ data: 'event' }), {}, Sse('events'));
 OWN.add(Get('endless'), 'endless', (response: Response) => void response.write('first '), { parameters: RESPONSE });
-OWN.add(
-  Post('unread'),
-  'unread',
-  async (request: Request, response: Response) => {
-    // A body that was sent with the head arrives meanwhile.
-    await sleep(1);
-    response.end(`not read: ${request.url}`);
-  },
-  { parameters: [[Req(), Object], ...RESPONSE], decorators: [HttpCode(200)] },
-);
 
 @Module({ controllers: [OWN.controller] })
 class OwnAnswersModule {}
@@ -95,20 +84,6 @@ describe('a response that a handler writes itself', () => {
     expect((await app.client.get('/v1/pets')).status).toBe(200);
     expect(answers.map(({ status }) => status)).toEqual(Array(10).fill(200));
     for (const { body } of answers) await body?.cancel();
-  });
-
-  test('closes the connection when the body of the request was not read', async () => {
-    const answer = await rawRequest(
-      app.port,
-      'POST /v1/test-own/unread HTTP/1.1\r\nHost: x\r\nContent-Length: 1000000\r\n\r\n{',
-    );
-    expect(answer).toMatch(/^HTTP\/1\.1 200 [^]*\r\nConnection: close\r\n[^]*not read/);
-  });
-
-  test('keeps the connection when the body has arrived', async () => {
-    const request = 'POST /v1/test-own/unread HTTP/1.1\r\nHost: x\r\nContent-Length: 2\r\n\r\n{}';
-    const answer = await rawRequest(app.port, request, { until: 'not read' });
-    expect(answer).toMatch(/^HTTP\/1\.1 200 [^]*\r\nConnection: keep-alive\r\n[^]*not read/);
   });
 });
 

@@ -507,16 +507,6 @@ test('a list by name, of a repository and of a query of its own, and of one name
   expect(namesOf(await app.client.get('/v1/test-toys?name=zebra', { apiKey }))).toEqual(['zebra']);
 });
 
-test('a deprecated operation ends with its sunset', async () => {
-  const call = { apiKey: await app.createApiKey({ scopes: ['toys:read'] }) };
-  app.clock.travelTo('2027-10-31T23:59:59Z');
-  const last = await app.client.get('/v1/test-toys/old', call);
-  expect([last.status, last.headers.sunset]).toEqual([200, 'Mon, 01 Nov 2027 00:00:00 GMT']);
-  app.clock.travelTo('2027-11-01T00:00:00Z');
-  expect((await app.client.get('/v1/test-toys/old', call)).status).toBe(410);
-  app.clock.comeBack();
-});
-
 test('a stream sends the toys that are added', async () => {
   const abort = new AbortController();
   const response = await fetch(`${app.origin}/v1/test-toys/events`, {

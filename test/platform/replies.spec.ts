@@ -26,6 +26,9 @@ ANSWERS.get(
   { parameters: PASSED, decorators: [Header('Content-Length', '3')] },
 );
 ANSWERS.add(Post('unread'), 'unread', () => JSON_VALUE);
+ANSWERS.add(Post('by-itself'), 'by-itself', (response: Response) => response.status(201).send('not read'), {
+  parameters: [[Res(), Object]],
+});
 ANSWERS.add(Post('unread-for-a-while'), 'unread-for-a-while', () => sleep(20, JSON_VALUE));
 ANSWERS.get(
   'range',
@@ -137,6 +140,7 @@ describe('Content-Length', () => {
 
   test.each([
     ['/unread', 201],
+    ['/by-itself', 201],
     ['/nowhere', 404],
   ])('is sent when the response precedes the rest of the request: %s', async (path, status) => {
     const framings = [

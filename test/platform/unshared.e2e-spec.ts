@@ -13,6 +13,7 @@ import {
   Repository,
   VersionColumn,
 } from 'typeorm';
+import { IDEMPOTENCY_KEY_REUSED } from '#errors';
 import { Idempotency, IdempotencyKey, SharedRepository } from '#resources';
 import { Database } from '#postgres';
 import { createTestApp, type TestApp } from '../support/app.js';
@@ -187,13 +188,26 @@ const VALUES = TAGS.flatMap((tags): Partial<Toy>[] => [
 ]);
 
 test('rows with arrays are stored and read as TypeORM stores and reads them, in shared statements', async () => {
+  let replayed = 0;
   const keyOf = (index: number): IdempotencyKey =>
-    new IdempotencyKey(1n, 'POST /toys', `toy ${index}`, () => undefined);
+    new IdempotencyKey(1n, 'POST /toys', `toy ${index}`, () => void replayed++);
   const inserts = (to: Toys, from: number): Promise<bigint[]> =>
     Promise.all(
       VALUES.map((values, index) => to.insertOnce(index % 2 ? keyOf(from + index) : undefined, values, values)),
     );
   const [ofShared, ofPlain] = [await inserts(shared, 0), await inserts(plain, 100)];
+  // Each repeats the keys of the other.
+  for (const [to, from, ids] of [
+    [plain, 0, ofShared],
+    [shared, 100, ofPlain],
+  ] as const)
+    for (let index = 1; index < VALUES.length; index += 2)
+      expect(await to.insertOnce(keyOf(from + index), VALUES[index] ?? {}, {})).toBe(ids[index]);
+  expect(replayed).toBe(VALUES.length);
+  for (const from of [shared, plain]) {
+    const reused = from.insertOnce(keyOf(1), {}, { tags: [] });
+    await expect(reused).rejects.toMatchObject({ definition: IDEMPOTENCY_KEY_REUSED });
+  }
   for (const [index, values] of VALUES.entries()) {
     for (const id of [ofShared[index], ofPlain[index]] as bigint[]) {
       const expected = { numbers: null, sizes: null, grid: null, moods: [], ...values, id: String(id) };
@@ -204,6 +218,8 @@ test('rows with arrays are stored and read as TypeORM stores and reads them, in 
   const [one, ...several] = await Promise.all([1, 2, 3, 99].map((limit) => shared.page({ limit })));
   expect(several.at(-1)).toEqual(await plain.page({ limit: 99 }));
   expect(one?.items).toEqual(several.at(-1)?.items.slice(0, 1));
+  const [same, other] = await Promise.all([shared.page({ limit: 1 }), shared.page({ limit: 1 })]);
+  expect(other).toBe(same);
   const read = await app.sql("SELECT bool_and(made_at > now() - interval '1 day') FROM test_toy");
   expect(read).toEqual([[true]]);
 });
