@@ -298,11 +298,4 @@ describe('security schemes', () => {
       [{ session: [] }],
     ]);
   });
-
-  test('a service without any has the API key alone', async () => {
-    const plain = await createTestApp();
-    const { security, components } = await documentOf(plain);
-    await plain.close();
-    expect([security, Object.keys(components?.securitySchemes ?? {})]).toEqual([[{ bearerAuth: [] }], ['bearerAuth']]);
-  });
 });

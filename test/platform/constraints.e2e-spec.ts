@@ -395,15 +395,12 @@ test('a filter of a module for QueryFailedError comes before, for statements of 
   @Module({ providers: [{ provide: APP_FILTER, useClass: QueryFailedFilter }] })
   class FilterModule {}
   const filtered = await start(FilterModule);
-  try {
-    await filtered.sql(`INSERT INTO test_shelf (name, size) VALUES ('top', 1)`);
-    for (const way of ['insertOnce', 'save', 'write', 'transaction', 'answer']) {
-      const { status, text } = await filtered.client.post(`/v1/test-shelves/${way}`, { ...free, name: 'top' });
-      const seen = JSON.parse(text) as { parameters: unknown[] };
-      expect([way, status, seen]).toMatchObject([way, 409, { constraint: 'uq_test_shelf_name', isInsert: true }]);
-      expect(seen.parameters).toContain('top');
-    }
-  } finally {
-    await filtered.close();
+  await filtered.sql(`INSERT INTO test_shelf (name, size) VALUES ('top', 1)`);
+  for (const way of ['insertOnce', 'save', 'write', 'transaction', 'answer']) {
+    const { status, text } = await filtered.client.post(`/v1/test-shelves/${way}`, { ...free, name: 'top' });
+    const seen = JSON.parse(text) as { parameters: unknown[] };
+    expect([way, status, seen]).toMatchObject([way, 409, { constraint: 'uq_test_shelf_name', isInsert: true }]);
+    expect(seen.parameters).toContain('top');
   }
+  await filtered.close();
 });

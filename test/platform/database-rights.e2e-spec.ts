@@ -21,9 +21,7 @@ import { administer } from '../support/postgresql-database.js';
  */
 
 let app: TestApp;
-beforeAll(async () => {
-  app = await createTestApp({ settings: { MIGRATE_ON_START: 'true' } });
-});
+beforeAll(async () => (app = await createTestApp({ settings: { MIGRATE_ON_START: 'true' } })));
 afterAll(() => app.close());
 
 /** Runs SQL as the service. */

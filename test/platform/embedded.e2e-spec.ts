@@ -284,9 +284,7 @@ describe('a statement that nests too deeply', () => {
   class DeepModule {}
 
   let app: TestApp;
-  beforeAll(async () => {
-    app = await createTestApp({ features: [DeepModule] });
-  });
+  beforeAll(async () => (app = await createTestApp({ features: [DeepModule] })));
   afterAll(() => app.close());
 
   const post = (path: string): Promise<HttpAnswer> => app.client.post(path, {}, { apiKey: null, expects500: true });

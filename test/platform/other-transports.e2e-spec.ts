@@ -41,20 +41,17 @@ test('a public gateway checks keys itself, and HTTP requests are served as well'
     features: [NewsModule],
     setUp: (nest) => void nest.useWebSocketAdapter(new WsAdapter(nest)),
   });
-  try {
-    const connect = (key: string): WebSocket =>
-      new WebSocket(`ws://127.0.0.1:${app.port}/news`, { headers: { authorization: `Bearer ${key}` } });
-    const [code] = (await once(connect('no-key'), 'close')) as [number];
-    expect(code).toBe(1008);
-    const client = connect(app.apiKey);
-    expect(String((await once(client, 'message'))[0])).toMatch(/^Welcome, /);
-    client.send('{"event":"ping"}');
-    expect(String((await once(client, 'message'))[0])).toBe('{"event":"pong","data":"pong"}');
-    expect((await app.client.get('/v1/pets')).status).toBe(200);
-    expect((await app.client.get('/v1/pets', { apiKey: null })).status).toBe(401);
-  } finally {
-    await app.close();
-  }
+  const connect = (key: string): WebSocket =>
+    new WebSocket(`ws://127.0.0.1:${app.port}/news`, { headers: { authorization: `Bearer ${key}` } });
+  const [code] = (await once(connect('no-key'), 'close')) as [number];
+  expect(code).toBe(1008);
+  const client = connect(app.apiKey);
+  expect(String((await once(client, 'message'))[0])).toMatch(/^Welcome, /);
+  client.send('{"event":"ping"}');
+  expect(String((await once(client, 'message'))[0])).toBe('{"event":"pong","data":"pong"}');
+  expect((await app.client.get('/v1/pets')).status).toBe(200);
+  expect((await app.client.get('/v1/pets', { apiKey: null })).status).toBe(401);
+  await app.close();
 });
 
 test('what code calls by ExternalContextCreator passes the platform, and its errors reach the caller', async () => {
@@ -69,13 +66,10 @@ test('what code calls by ExternalContextCreator passes the platform, and its err
   class TasksModule {}
 
   const app = await createTestApp({ features: [TasksModule] });
-  try {
-    const tasks = app.nest.get(Tasks);
-    // eslint-disable-next-line @typescript-eslint/unbound-method -- Nest calls it with its instance
-    const double = app.nest.get(ExternalContextCreator).create(tasks, tasks.double as never, 'double');
-    expect(await double(4)).toBe(8);
-    await expect(double(-1)).rejects.toThrow('It is negative.');
-  } finally {
-    await app.close();
-  }
+  const tasks = app.nest.get(Tasks);
+  // eslint-disable-next-line @typescript-eslint/unbound-method -- Nest calls it with its instance
+  const double = app.nest.get(ExternalContextCreator).create(tasks, tasks.double as never, 'double');
+  expect(await double(4)).toBe(8);
+  await expect(double(-1)).rejects.toThrow('It is negative.');
+  await app.close();
 });

@@ -62,9 +62,10 @@ const KINDS: [path: string, status: number, cacheControl: string][] = [
 
 describe('a response that a handler writes itself', () => {
   let app: TestApp;
-  beforeAll(async () => {
-    app = await createTestApp({ features: [OwnAnswersModule], settings: { MAX_REQUESTS_IN_FLIGHT: '5' } });
-  });
+  beforeAll(
+    async () =>
+      (app = await createTestApp({ features: [OwnAnswersModule], settings: { MAX_REQUESTS_IN_FLIGHT: '5' } })),
+  );
   afterAll(() => app.close());
 
   test.each(KINDS)('has Cache-Control and Vary: %s', async (path, status, cacheControl) => {

@@ -1,6 +1,5 @@
 import {
   Body,
-  type CallHandler,
   type CanActivate,
   Controller,
   type ExecutionContext,
@@ -21,7 +20,6 @@ import express, { type Request } from 'express';
 import { once } from 'node:events';
 import type { Server } from 'node:http';
 import { connect } from 'node:net';
-import type { Observable } from 'rxjs';
 import { TextProperty } from '#input';
 import { Public, RequireScopes } from '#operations';
 import { Handlers } from '../ordinary-nest/handlers.js';
@@ -36,12 +34,7 @@ class Note {
 
 let guarded = 0;
 
-class CountingGuard implements CanActivate {
-  canActivate(): boolean {
-    guarded++;
-    return true;
-  }
-}
+const countingGuard: CanActivate = { canActivate: () => ++guarded > 0 };
 
 const NOTES = new Handlers('test-notes');
 NOTES.add(Post(), 'add', (note: Note) => ({ text: note.text, isNote: note instanceof Note }), {
@@ -49,7 +42,7 @@ NOTES.add(Post(), 'add', (note: Note) => ({ text: note.text, isNote: note instan
 });
 
 const UPLOADS = new Handlers('test-uploads');
-const GUARDED = [RequireScopes(), UseGuards(CountingGuard)];
+const GUARDED = [RequireScopes(), UseGuards(countingGuard)];
 UPLOADS.add(Post(), 'upload', () => 'uploaded', { decorators: [...GUARDED, UseInterceptors(FileInterceptor('file'))] });
 UPLOADS.add(Post('note'), 'note', (note: Note) => note.text, { parameters: [[Body(), Note]], decorators: GUARDED });
 
@@ -61,23 +54,15 @@ function look(context: ExecutionContext): true {
   return true;
 }
 
-class TenantGuard implements CanActivate {
-  canActivate = look;
-}
-
-class AuditInterceptor implements NestInterceptor {
-  intercept(context: ExecutionContext, next: CallHandler): Observable<unknown> {
-    look(context);
-    return next.handle();
-  }
-}
+const tenantGuard: CanActivate = { canActivate: look };
+const auditInterceptor: NestInterceptor = { intercept: (context, next) => (look(context), next.handle()) };
 
 const LOGINS = new Handlers('test-logins');
 const answer = (): object => ({});
-LOGINS.add(Post('guarded'), 'guarded', answer, { decorators: [UseGuards(TenantGuard)] });
-LOGINS.add(Post('audited'), 'audited', answer, { decorators: [UseInterceptors(AuditInterceptor)] });
+LOGINS.add(Post('guarded'), 'guarded', answer, { decorators: [UseGuards(tenantGuard)] });
+LOGINS.add(Post('audited'), 'audited', answer, { decorators: [UseInterceptors(auditInterceptor)] });
 LOGINS.add(Post('plain'), 'plain', answer);
-LOGINS.add(Post('closed'), 'closed', answer, { decorators: [RequireScopes('toys:read'), UseGuards(TenantGuard)] });
+LOGINS.add(Post('closed'), 'closed', answer, { decorators: [RequireScopes('toys:read'), UseGuards(tenantGuard)] });
 
 @Injectable({ scope: Scope.REQUEST })
 class SentNote {
@@ -106,9 +91,9 @@ class NotesModule implements NestModule {
 }
 
 let app: TestApp;
-beforeAll(async () => {
-  app = await createTestApp({ features: [NotesModule], settings: { REQUEST_TIMEOUT_MS: '500' } });
-});
+beforeAll(
+  async () => (app = await createTestApp({ features: [NotesModule], settings: { REQUEST_TIMEOUT_MS: '500' } })),
+);
 afterAll(() => app.close());
 
 test('a provider with the scope of a request sees the plain value of the body', async () => {

@@ -45,24 +45,21 @@ test('each line has the id and the operation of its own request, also with other
     features: [OrdersModule, QuietModule],
     settings: { LOG_LEVEL: 'debug', REQUEST_IN_LOG: 'true' },
   });
-  try {
-    const calls = Array.from({ length: 20 }, (_, index) => {
-      const headers = { 'x-request-id': `for-order-${index}` };
-      return app.client.get(`/v1/test-logged-orders/order-${index}`, { apiKey: null, headers });
-    });
-    await Promise.all(calls);
-    const lines = linesOf(app);
-    expect(lines).toHaveLength(60);
-    for (const line of lines) {
-      const id = /order-\d+/.exec(line.msg)?.[0];
-      expect(line).toMatchObject({ requestId: `for-${id}`, operation: 'findOrder' });
-    }
-    expect(lines.filter(({ error }) => error !== undefined)).toHaveLength(20);
-    logger.log('outside');
-    expect(linesOf(app).at(-1)).toEqual(expect.not.objectContaining({ requestId: expect.anything() as string }));
-  } finally {
-    await app.close();
+  const calls = Array.from({ length: 20 }, (_, index) => {
+    const headers = { 'x-request-id': `for-order-${index}` };
+    return app.client.get(`/v1/test-logged-orders/order-${index}`, { apiKey: null, headers });
+  });
+  await Promise.all(calls);
+  const lines = linesOf(app);
+  expect(lines).toHaveLength(60);
+  for (const line of lines) {
+    const id = /order-\d+/.exec(line.msg)?.[0];
+    expect(line).toMatchObject({ requestId: `for-${id}`, operation: 'findOrder' });
   }
+  expect(lines.filter(({ error }) => error !== undefined)).toHaveLength(20);
+  logger.log('outside');
+  expect(linesOf(app).at(-1)).toEqual(expect.not.objectContaining({ requestId: expect.anything() as string }));
+  await app.close();
 });
 
 test.each([
@@ -70,10 +67,7 @@ test.each([
   ['', parseInt(process.versions.node) >= 24 ? 'of-a-line' : undefined],
 ])('REQUEST_IN_LOG=%s: a line names its request only where that is cheap or asked for', async (value, expected) => {
   const app = await createTestApp({ features: [QuietModule], settings: { REQUEST_IN_LOG: value } });
-  try {
-    await app.client.get('/v1/test-quiet-orders', { apiKey: null, headers: { 'x-request-id': 'of-a-line' } });
-    expect(linesOf(app).map(({ msg, requestId }) => [msg, requestId])).toEqual([['quiet', expected]]);
-  } finally {
-    await app.close();
-  }
+  await app.client.get('/v1/test-quiet-orders', { apiKey: null, headers: { 'x-request-id': 'of-a-line' } });
+  expect(linesOf(app).map(({ msg, requestId }) => [msg, requestId])).toEqual([['quiet', expected]]);
+  await app.close();
 });

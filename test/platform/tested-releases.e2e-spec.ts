@@ -13,19 +13,16 @@ afterEach(() => {
 /** What a start says, and whether Nest itself calls the handlers. */
 async function observe(): Promise<{ warnings: string[]; metric: string | undefined; isByNest: boolean }> {
   const app = await createTestApp({ settings: { METRICS_TOKEN: TOKEN } });
-  try {
-    const { text } = await app.client.get('/metrics', { apiKey: TOKEN });
-    const { executionContextCreator } = (app.nest as INestApplication & Record<string, any>)['routesResolver']
-      .routerExplorer;
-    expect(await app.client.get('/v1/pets')).toMatchObject({ status: 200 });
-    return {
-      warnings: app.log.lines.filter(({ level }) => level >= 40).map(({ msg }) => msg),
-      metric: /^petstore_untested_dependencies (\d+)$/m.exec(text)?.[1],
-      isByNest: !Object.hasOwn(executionContextCreator as object, 'create'),
-    };
-  } finally {
-    await app.close();
-  }
+  const { text } = await app.client.get('/metrics', { apiKey: TOKEN });
+  const { executionContextCreator } = (app.nest as INestApplication & Record<string, any>)['routesResolver']
+    .routerExplorer;
+  expect(await app.client.get('/v1/pets')).toMatchObject({ status: 200 });
+  await app.close();
+  return {
+    warnings: app.log.lines.filter(({ level }) => level >= 40).map(({ msg }) => msg),
+    metric: /^petstore_untested_dependencies (\d+)$/m.exec(text)?.[1],
+    isByNest: !Object.hasOwn(executionContextCreator as object, 'create'),
+  };
 }
 
 test('on tested releases nothing is said', async () => {

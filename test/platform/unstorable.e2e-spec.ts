@@ -5,8 +5,6 @@ import { Type } from 'class-transformer';
 import { IsNumber, IsOptional, IsString, ValidateNested } from 'class-validator';
 import type { Request } from 'express';
 import { Database } from '#postgres';
-import { CreateVisit1795300000000 } from '../example/visits/1795300000000-create-visit.js';
-import { VisitsModule } from '../example/visits/visits.module.js';
 import { Handlers, type Parameter } from '../ordinary-nest/handlers.js';
 import { createTestApp, type TestApp } from '../support/app.js';
 import type { HttpCall } from '../support/http-client.js';
@@ -73,11 +71,11 @@ function write(text: string, ...values: unknown[]): Promise<unknown> {
 const FORM = 'application/x-www-form-urlencoded';
 const STORED = new Handlers('test-stored');
 const TEXT_OF: Parameter = [Query('text'), String];
-const ADD_REASON = 'INSERT INTO visit (pet_id, reason, weight_kg) VALUES (1, $1, 1) RETURNING char_length(reason)';
+const ADD_PET = 'INSERT INTO pet (name, category_id) VALUES ($1, 1) RETURNING char_length(name)';
 
 STORED.bodies((body: unknown) => store('jsonb', JSON.stringify(body)), { notes: Note, any: Object });
 STORED.bodies(({ size }: Note) => store('real', size), { sizes: Note });
-STORED.bodies(({ text }: Detail) => write(ADD_REASON, text), { reasons: Detail });
+STORED.bodies(({ text }: Detail) => write(ADD_PET, text), { pets: Detail });
 STORED.bodies(({ at }: Note) => write('SELECT extract(epoch FROM $1::timestamptz)::bigint', at), { times: Note });
 STORED.bodies((text: unknown) => store('text', text), { member: [Body('text'), Object] });
 STORED.bodies(({ body }: { body: Detail }) => store('text', body.text), { request: [Req(), Object] });
@@ -108,12 +106,7 @@ STORED.get('ids/:id', (id: string) => store('integer', id), {}, { parameters: [[
 class StoredModule {}
 
 let app: TestApp;
-let apiKey: string;
-beforeAll(async () => {
-  app = await createTestApp({ features: [StoredModule, VisitsModule] });
-  await app.migrate(new CreateVisit1795300000000());
-  apiKey = await app.createApiKey({ scopes: ['visits:read', 'visits:write'] });
-});
+beforeAll(async () => (app = await createTestApp({ features: [StoredModule] })));
 afterAll(() => app.close());
 
 const TEXT = 'must not contain NUL, unpaired surrogates or bytes that are not UTF-8';
@@ -164,11 +157,6 @@ describe.each(['a%00b', '%ed%a0%80'])('the text "%s" of a query or form', (text)
     expect(await post('form', `text=${text}`, FORM)).toBe(`400 validation_failed: text ${TEXT}`);
   });
 
-  test("400: the guide's sample", async () => {
-    const { status, json } = await app.client.get(`/v1/visits?reason=${text}`, { apiKey });
-    expect([status, json.message]).toEqual([400, 'reason must be a string without NUL or unpaired surrogates']);
-  });
-
   test('is ignored where no handler gets it, and is no cursor', async () => {
     const { json } = await app.client.post('/v1/pets', { name: 'Rex', categoryId: 1 });
     expect((await app.client.get(`/v1/pets/${json.id}?x=${text}`)).status).toBe(200);
@@ -187,17 +175,13 @@ test('400: bytes that are no text', async () => {
   expect(await post('text', 'a\0', 'text/plain')).toBe(`400 validation_failed: the input ${TEXT}`);
 });
 
-test("400: a number that its column cannot hold, and the guide's sample stores what it answers", async () => {
+test('400: a number that its column cannot hold', async () => {
   expect(await post('sizes', '{"size":1e40}')).toBe(REFUSED);
   expect(await post('sizes', '{"size":1e30}')).toBe('200 [["1e+30"]]');
-  const visit = async (weightKg: string): Promise<object> =>
-    (await app.client.post('/v1/visits', `{"petId":1,"reason":"ill","weightKg":${weightKg}}`, { apiKey })).json;
-  expect(await visit('1e40')).toMatchObject({ weightKg: 1e40 });
-  expect(await visit('1e400')).toMatchObject({ message: 'weightKg must be a number that a double can hold' });
 });
 
 test.each([
-  ['22001', 'reasons', { text: 'a'.repeat(201) }],
+  ['22001', 'pets', { text: 'a'.repeat(256) }],
   ['22003', 'member/numeric(5,2)', { value: '1000' }],
   ['22007', 'member/date', { value: 'x' }],
   ['22008', 'member/timestamptz', { value: '2026-13-01' }],

@@ -26,6 +26,16 @@ test('201: a visit is stored and listed, for a key with the scopes of the module
   expect((await app.client.get('/v1/visits')).json).toMatchObject({ code: 'insufficient_scope', status: 403 });
 });
 
+test('400: what PostgreSQL or a double cannot hold', async () => {
+  const refused = await app.client.get('/v1/visits?reason=a%00b', { apiKey });
+  expect(refused.json.message).toBe('reason must be a string without NUL or unpaired surrogates');
+  const weigh = async (weightKg: string): Promise<unknown> =>
+    (await app.client.post('/v1/visits', `{"petId":2,"reason":"ill","weightKg":${weightKg}}`, { apiKey }))
+      .json as unknown;
+  expect(await weigh('1e40')).toMatchObject({ weightKg: 1e40 });
+  expect(await weigh('1e400')).toMatchObject({ message: 'weightKg must be a number that a double can hold' });
+});
+
 test("409 visits_full: the module's own error", async () => {
   for (let count = 0; count < 3; count++) await app.client.post('/v1/visits', { ...visit, petId: 1 }, { apiKey });
   expect((await app.client.post('/v1/visits', { ...visit, petId: 1 }, { apiKey })).json).toEqual({
