@@ -1,8 +1,6 @@
 import {
-  type CallHandler,
   type CanActivate,
   Controller,
-  type ExecutionContext,
   Get,
   Inject,
   Injectable,
@@ -116,22 +114,19 @@ class Tenant {
 
 const seen: (Caller | undefined)[] = [];
 
-@Injectable()
-class CallerGuard implements CanActivate {
-  canActivate(execution: ExecutionContext): boolean {
+const callerGuard: CanActivate = {
+  canActivate: (execution) => {
     const { caller } = execution.switchToHttp().getRequest<Request>();
     seen.push(caller);
     return caller?.tenant !== 'closed';
-  }
-}
-
-@Injectable()
-class CallerInterceptor implements NestInterceptor {
-  intercept(execution: ExecutionContext, next: CallHandler): ReturnType<CallHandler['handle']> {
+  },
+};
+const callerInterceptor: NestInterceptor = {
+  intercept: (execution, next) => {
     seen.push(execution.switchToHttp().getRequest<Request>().caller);
     return next.handle();
-  }
-}
+  },
+};
 
 @Controller('test-toys')
 @RequireScopes('toys:read')
@@ -174,21 +169,15 @@ class TestTenantsController {
     ToysRepository,
     Tenant,
     TokenAuthenticator,
-    { provide: APP_GUARD, useClass: CallerGuard },
-    { provide: APP_INTERCEPTOR, useClass: CallerInterceptor },
+    { provide: APP_GUARD, useValue: callerGuard },
+    { provide: APP_INTERCEPTOR, useValue: callerInterceptor },
   ],
 })
 class ToysModule {}
 
-const SESSION = { session: { type: 'apiKey', in: 'cookie', name: 'sid' } } as const;
-
 let app: TestApp;
 beforeAll(async () => {
-  app = await createTestApp({
-    features: [ToysModule],
-    defaultScopes: ['toys:read'],
-    securitySchemes: SESSION,
-  });
+  app = await createTestApp({ features: [ToysModule], defaultScopes: ['toys:read'] });
   await app.sql(
     'CREATE TABLE test_toy (id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY, tenant varchar NOT NULL, name varchar NOT NULL)',
   );
@@ -252,9 +241,8 @@ test('undefined at public operations, with a key and without, and before a refus
 
 describe('security schemes', () => {
   const { token } = TokenAuthenticator.securitySchemes;
-  const documentOf = async ({ client }: TestApp): Promise<OpenAPIObject> =>
-    (await client.get('/openapi.json')).json as OpenAPIObject;
 
+  const SESSION = { session: { type: 'apiKey', in: 'cookie', name: 'sid' } } as const;
   const SECURED = new Handlers('test-secured');
   const decoratorsOf: Record<string, MethodDecorator[]> = {
     plain: [RequireScopes('toys:read')],
@@ -274,7 +262,7 @@ describe('security schemes', () => {
   test('an authenticator adds its own, which every operation that is not public takes beside the API key', async () => {
     const additions = { features: [SecuredModule], securitySchemes: SESSION };
     const secured = await createTestApp(additions);
-    const document = await documentOf(secured);
+    const document = (await secured.client.get('/openapi.json')).json as OpenAPIObject;
     // As the command makes it, without instances.
     const made = await describeApplication(appModuleWith(additions), { ...secured.config, product: PET_STORE.product });
     expect(JSON.parse(made.json)).toEqual(document);

@@ -3,6 +3,7 @@ import {
   Catch,
   ConflictException,
   type ExceptionFilter,
+  Get,
   Header,
   HttpCode,
   Module,
@@ -20,7 +21,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { ApiError, defineError } from '#errors';
 import { Public } from '#operations';
 import { startService } from '#service';
-import { Handlers, type Parameter } from '../ordinary-nest/handlers.js';
+import { type Declared, Handlers, type Parameter } from '../ordinary-nest/handlers.js';
 import { appModuleWith } from './app.js';
 
 /*
@@ -50,6 +51,8 @@ class ThrowingFilter implements ExceptionFilter {
 }
 
 const FRAGILE = new Handlers('test-fragile');
+const add = (name: string, answer: unknown, declared: Declared = {}): void =>
+  FRAGILE.add(Get(name), name, answer, declared);
 const fails = (error: () => Error) => (): never => {
   throw error();
 };
@@ -66,56 +69,40 @@ const TRAILER = Header('Trailer', 'X-Sum');
 const inCircle: Record<string, unknown> = {};
 inCircle.self = inCircle;
 
-FRAGILE.get(
+add(
   'message',
   named(() => ({ name: 'Rex' })),
-  {},
   PASSED,
 );
-FRAGILE.get('message-of-error', named(fails(() => new ApiError(SOLD))), {}, PASSED);
-FRAGILE.get('message-of-file', named(file), {}, PASSED);
-FRAGILE.get('message-of-head', (response: Response) => void response.writeHead(200, 'Pet 中').end(), {}, RESPONSE);
-FRAGILE.get(
-  'lines',
-  (response: Response) => {
-    response.statusMessage = 'a\nb';
-    response.write('a');
-    response.write('b');
-    response.end();
-  },
-  {},
-  RESPONSE,
-);
-FRAGILE.get(
-  'trailer',
-  (response: Response) => {
-    response.write('a');
-    response.addTrailers({ 'X-Sum': '1' });
-    response.end();
-  },
-  {},
-  { ...RESPONSE, decorators: [TRAILER] },
-);
-FRAGILE.get('trailer-of-file', file, {}, { decorators: [TRAILER] });
-FRAGILE.get('trailer-204', () => undefined, {}, { decorators: [TRAILER, HttpCode(204)] });
-FRAGILE.get('trailer-304', () => undefined, {}, { decorators: [TRAILER, HttpCode(304)] });
-FRAGILE.get(
-  'details',
-  fails(() => new ApiError(SOLD, 'It is sold.', {}, { details: inCircle })),
-);
+add('message-of-error', named(fails(() => new ApiError(SOLD))), PASSED);
+add('message-of-file', named(file), PASSED);
+add('message-of-head', (response: Response) => void response.writeHead(200, 'Pet 中').end(), RESPONSE);
+const writeLines = (response: Response): void => {
+  response.statusMessage = 'a\nb';
+  response.write('a');
+  response.end('b');
+};
+add('lines', writeLines, RESPONSE);
+const writeTrailer = (response: Response): void => {
+  response.write('a');
+  response.addTrailers({ 'X-Sum': '1' });
+  response.end();
+};
+add('trailer', writeTrailer, { ...RESPONSE, decorators: [TRAILER] });
+add('trailer-of-file', file, { decorators: [TRAILER] });
+add('trailer-204', () => undefined, { decorators: [TRAILER, HttpCode(204)] });
+add('trailer-304', () => undefined, { decorators: [TRAILER, HttpCode(304)] });
+const failsInCircle = fails(() => new ApiError(SOLD, 'It is sold.', {}, { details: inCircle }));
+add('details', failsInCircle);
 for (const [name, message, filter] of [
   ['rejecting', 'before the head', RejectingFilter],
   ['rejecting-late', 'after the head', RejectingFilter],
   ['throwing', 'before the head', ThrowingFilter],
 ] as const) {
-  FRAGILE.get(
-    name,
-    fails(() => new ConflictException(message)),
-    {},
-    { decorators: [UseFilters(filter)] },
-  );
+  const fail = fails(() => new ConflictException(message));
+  add(name, fail, { decorators: [UseFilters(filter)] });
 }
-FRAGILE.get('slow', () => sleep(300, 'slow'));
+add('slow', () => sleep(300, 'slow'));
 
 @Public()
 @WebSocketGateway({ path: transport === 'ws' ? '/news' : '/socket.io' })
