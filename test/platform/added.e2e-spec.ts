@@ -33,11 +33,8 @@ class Harbour {
 
 @Entity('test_ship')
 class ShipEntity {
-  @PrimaryColumn({ type: 'varchar', length: 50 })
-  name: string;
-
-  @Column({ type: 'bigint', nullable: true })
-  petId: string | null;
+  @PrimaryColumn({ type: 'varchar', length: 50 }) name: string;
+  @Column({ type: 'bigint', nullable: true }) petId: string | null;
 }
 
 /** Columns without a name of their own are in snake case. */

@@ -9,19 +9,13 @@ import type { HttpAnswer } from '../support/http-client.js';
 /* Bodies of other media types than application/json, which a handler accepts by @ApiConsumes. */
 
 class NewCard {
-  @TextProperty({ description: 'A name.', minLength: 1, maxLength: 20 })
-  name: string;
-
-  @Int64Property({ description: 'A number.', required: false })
-  number?: bigint;
+  @TextProperty({ description: 'A name.', minLength: 1, maxLength: 20 }) name: string;
+  @Int64Property({ description: 'A number.', required: false }) number?: bigint;
 }
 
 class CardForm {
-  @TextProperty({ description: 'A name.', minLength: 1, maxLength: 20 })
-  name: string;
-
-  @Int64Parameter({ description: 'A number.', required: false })
-  number?: bigint;
+  @TextProperty({ description: 'A name.', minLength: 1, maxLength: 20 }) name: string;
+  @Int64Parameter({ description: 'A number.', required: false }) number?: bigint;
 }
 
 const shown = (body: unknown): object =>

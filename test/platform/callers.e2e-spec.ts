@@ -64,30 +64,19 @@ class TokenAuthenticator extends Authenticator {
 
 @Entity('test_toy')
 class ToyEntity {
-  @PrimaryGeneratedColumn('identity', { type: 'bigint' })
-  id: string;
-
-  @Column({ type: 'varchar' })
-  tenant: string;
-
-  @Column({ type: 'varchar' })
-  name: string;
+  @PrimaryGeneratedColumn('identity', { type: 'bigint' }) id: string;
+  @Column({ type: 'varchar' }) tenant: string;
+  @Column({ type: 'varchar' }) name: string;
 }
 
 class Toy {
-  @Int64Property({ description: 'Its identifier.' })
-  id: bigint;
-
-  @TextProperty({ description: 'Its name.', minLength: 1, maxLength: 9 })
-  name: string;
+  @Int64Property({ description: 'Its identifier.' }) id: bigint;
+  @TextProperty({ description: 'Its name.', minLength: 1, maxLength: 9 }) name: string;
 }
 
 class ListToysQuery {
-  @LimitParameter('Most toys.')
-  limit = DEFAULT_PAGE_SIZE;
-
-  @CursorParameter('Start of the page.')
-  cursor?: string;
+  @LimitParameter('Most toys.') limit = DEFAULT_PAGE_SIZE;
+  @CursorParameter('Start of the page.') cursor?: string;
 }
 
 @Injectable()

@@ -27,19 +27,13 @@ class Search {
 }
 
 class SearchQuery {
-  @LimitParameter('Maximum number of matches.')
-  limit = DEFAULT_PAGE_SIZE;
-
-  @CursorParameter('Start of the page.')
-  cursor?: string;
+  @LimitParameter('Maximum number of matches.') limit = DEFAULT_PAGE_SIZE;
+  @CursorParameter('Start of the page.') cursor?: string;
 }
 
 class Match {
-  @Int64Property({ description: 'Identifier.', example: 1 })
-  id: bigint;
-
-  @TextProperty({ description: 'Name.', example: 'Ann', minLength: 1, maxLength: 40 })
-  name: string;
+  @Int64Property({ description: 'Identifier.', example: 1 }) id: bigint;
+  @TextProperty({ description: 'Name.', example: 'Ann', minLength: 1, maxLength: 40 }) name: string;
 }
 
 @Controller('test-searches')

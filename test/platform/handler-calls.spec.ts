@@ -108,15 +108,6 @@ function ordinary(name: string, change: (next: Observable<unknown>) => Observabl
   return NotingInterceptor;
 }
 
-class OverridingInterceptor extends DirectInterceptor {
-  override before(): void {
-    note('precede overriding');
-  }
-  override intercept(context: ExecutionContext, next: CallHandler): Observable<unknown> {
-    return super.intercept(context, next).pipe(map((value: unknown) => ({ overridden: value })));
-  }
-}
-
 const wrapping = ordinary('wrapping', (next) => next.pipe(map((value) => ({ wrapped: value }))));
 const catching = ordinary('catching', (next) => next.pipe(catchError((error: Error) => of(error.message))));
 
@@ -257,11 +248,6 @@ const CASES: Record<string, Case> = {
     on: [UseInterceptors(direct('last', undefined, (result) => ({ last: result })))],
     handle: () => of(1, 2),
     text: '{"last":2}',
-  },
-  'a direct one whose intercept is overridden': {
-    on: [UseInterceptors(OverridingInterceptor)],
-    handle: () => 'value',
-    text: '{"overridden":"value"}',
   },
   'a mix of both': {
     onController: [UseInterceptors(direct('outer'), wrapping)],

@@ -46,20 +46,11 @@ const described = { description: 'Something.' };
 const optional = { ...described, required: false };
 
 class Toy extends ListsBody {
-  @TextProperty({ ...optional, nullable: true, minLength: 1, maxLength: 5, notBlank: true })
-  note?: string | null;
-
-  @Int64Property(optional)
-  id?: bigint;
-
-  @IntegerProperty({ ...optional, minimum: -1, maximum: 9 })
-  quantity?: number;
-
-  @BooleanProperty(optional)
-  isOpen?: boolean;
-
-  @EnumProperty({ ...optional, ...COLOUR })
-  colour?: string;
+  @TextProperty({ ...optional, nullable: true, minLength: 1, maxLength: 5, notBlank: true }) note?: string | null;
+  @Int64Property(optional) id?: bigint;
+  @IntegerProperty({ ...optional, minimum: -1, maximum: 9 }) quantity?: number;
+  @BooleanProperty(optional) isOpen?: boolean;
+  @EnumProperty({ ...optional, ...COLOUR }) colour?: string;
 }
 
 /** The same rules, but class-transformer reads the class and class-validator checks it. */
@@ -70,8 +61,7 @@ class MixedToy extends Toy {
 }
 
 class NamedToy {
-  @TextProperty({ ...described, minLength: 2, maxLength: 9 })
-  name: string;
+  @TextProperty({ ...described, minLength: 2, maxLength: 9 }) name: string;
 }
 
 class Line {
@@ -79,8 +69,7 @@ class Line {
   @IsInt()
   count: number;
 
-  @Int64Property(described)
-  productId: bigint;
+  @Int64Property(described) productId: bigint;
 }
 
 class Order extends PartialType(Toy) {
@@ -115,8 +104,7 @@ class DistinctIds {
 }
 
 class ToysQuery extends ListsQuery {
-  @Int64Parameter(optional)
-  makerId?: bigint;
+  @Int64Parameter(optional) makerId?: bigint;
 }
 
 class MixedQuery extends ToysQuery {
@@ -126,8 +114,7 @@ class MixedQuery extends ToysQuery {
 }
 
 class ToyPath {
-  @Int64Parameter(described)
-  toyId: bigint;
+  @Int64Parameter(described) toyId: bigint;
 }
 
 class Formats {}
@@ -144,8 +131,7 @@ for (const [name, options] of Object.entries<Partial<Parameters<typeof TextPrope
   TextProperty({ ...optional, ...options } as Parameters<typeof TextProperty>[0])(Formats.prototype, name);
 
 class OpaqueQuery {
-  @OpaqueParameter({ ...optional, maxLength: 5, pattern: '^[a-z]*$' })
-  prefix?: string;
+  @OpaqueParameter({ ...optional, maxLength: 5, pattern: '^[a-z]*$' }) prefix?: string;
 }
 
 /** The same members without classes, because only declared members of a class are sent. */

@@ -24,10 +24,9 @@ let database: TestDatabase;
 let dataSource: DataSource;
 
 const SOURCES = join(import.meta.dirname, '../../src');
+const FILES = readdirSync(SOURCES, { recursive: true, encoding: 'utf8' });
 /** All entities of the platform and of every feature. A new entity is compared with its migration without a change here. */
-const ENTITY_FILES = readdirSync(SOURCES, { recursive: true, encoding: 'utf8' }).filter((file) =>
-  file.endsWith('.entity.ts'),
-);
+const ENTITY_FILES = FILES.filter((file) => file.endsWith('.entity.ts'));
 const ENTITIES = (await Promise.all(ENTITY_FILES.map((file) => import(join(SOURCES, file)))))
   .flatMap((file: Record<string, unknown>) => Object.values(file))
   .filter((value): value is new () => object => typeof value === 'function');

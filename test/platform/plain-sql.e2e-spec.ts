@@ -58,13 +58,11 @@ describeOnPostgresql('the statements of the service', () => {
   /** Calls every operation, and what runs in the background. */
   async function use(app: TestApp): Promise<void> {
     const { KeyUsage } = await load<{ KeyUsage: Made<KeyUsage> }>('key-usage/src/key-usage.js');
-    const { KeyUsageRetention } = await load<{ KeyUsageRetention: typeof ExpiredKeys }>(
-      'key-usage/src/key-usage.module.js',
-    );
+    type Retention = { KeyUsageRetention: typeof ExpiredKeys };
+    const { KeyUsageRetention } = await load<Retention>('key-usage/src/key-usage.module.js');
     const [keys, usage] = [app.nest.get(ApiKeysService), app.nest.get(KeyUsage)];
-    const key = app.apiKey;
     const names = ['key', 'second', 'other', 'reader', 'metrics', 'expired', 'revoked'];
-    const variables = Object.fromEntries(names.map((name) => [name, key]));
+    const variables = Object.fromEntries(names.map((name) => [name, app.apiKey]));
     await judge({ url: app.origin, variables: { ...variables, base: app.config.publicBaseUrl } }, PETS);
     const { key: made } = await keys.create({ client: 'another' });
     await keys.ensureBootstrapKey('a-bootstrap-key.of~our_own+form');

@@ -34,38 +34,20 @@ import { COLOUR, ListsBody, ListsQuery } from '../support/lists.js';
 
 /* Lists, pages, deprecated members and parameters, and ids in paths: the document of modules. `input` tests the rules. */
 
-const SIZE = {
-  enum: ['small', 'large', 'huge'],
-  enumName: 'ToySize',
-  enumSchema: { description: 'A size.' },
-};
+const SIZE = { enum: ['small', 'large', 'huge'], enumName: 'ToySize', enumSchema: { description: 'A size.' } };
 
 class Toy extends ListsBody {
-  @EnumProperty({ description: 'The size.', required: false, ...SIZE })
-  size?: string;
-
-  @EnumProperty({ description: 'The colour.', required: false, ...COLOUR })
-  colour?: string;
-
-  @TextProperty({ description: 'Old.', required: false, deprecated: true, minLength: 0, maxLength: 9 })
-  note?: string;
-
-  @ApiProperty({ description: 'Older.', required: false, deprecated: true })
-  remark?: string;
-
-  @BooleanProperty({ description: 'Whether it squeaks.', required: false })
-  squeaks = false;
-
-  @TextProperty({ description: 'A maker.', nullable: true, minLength: 0, maxLength: 40 })
-  maker: string | null;
+  @EnumProperty({ description: 'The size.', required: false, ...SIZE }) size?: string;
+  @EnumProperty({ description: 'The colour.', required: false, ...COLOUR }) colour?: string;
+  @TextProperty({ description: 'Old.', required: false, deprecated: true, minLength: 0, maxLength: 9 }) note?: string;
+  @ApiProperty({ description: 'Older.', required: false, deprecated: true }) remark?: string;
+  @BooleanProperty({ description: 'Whether it squeaks.', required: false }) squeaks = false;
+  @TextProperty({ description: 'A maker.', nullable: true, minLength: 0, maxLength: 40 }) maker: string | null;
 }
 
 class ToysQuery extends ListsQuery {
-  @OpaqueParameter({ description: 'Old.', required: false, deprecated: true })
-  word?: string;
-
-  @EnumProperty({ description: 'The size.', required: false, deprecated: true, ...SIZE })
-  size?: string;
+  @OpaqueParameter({ description: 'Old.', required: false, deprecated: true }) word?: string;
+  @EnumProperty({ description: 'The size.', required: false, deprecated: true, ...SIZE }) size?: string;
 }
 
 /** A class that tells @nestjs/swagger its members, as those of createZodDto do. */
@@ -94,31 +76,6 @@ class TestToysController extends TestListsController {
   @Get()
   listToys(@Query() _query: ToysQuery): void {}
 
-  // nestjs-zod composes its @ZodResponse so, of a class that describes itself.
-  @Get('zod')
-  @ApiNotFoundResponse({ description: 'Nobody has the name.', type: Toy })
-  @ApiServiceUnavailableResponse({ type: [String] })
-  @applyDecorators(
-    SetMetadata('serializer', SelfDescribed),
-    ApiResponse({ description: 'A toy.', type: SelfDescribed }),
-  )
-  getZod(): void {}
-
-  @Post('default')
-  @ApiDefaultResponse({ type: Toy })
-  @ApiConflictResponse({ description: 'Taken.' })
-  addDefault(): void {}
-
-  @Get('range')
-  @ApiResponse({ status: '2XX', type: Toy })
-  @ApiDefaultResponse({ type: String })
-  getRange(): void {}
-
-  @Get('declared')
-  @ApiOkResponse({ type: Toy })
-  @ApiDefaultResponse({ type: String })
-  getDeclared(): void {}
-
   @Get('in/:shopId/:toyId')
   @FailsWith(TOY_NOT_FOUND)
   getToy(
@@ -126,6 +83,29 @@ class TestToysController extends TestListsController {
     @PathId('toyId', TOY_NOT_FOUND, PATH) _toyId: bigint,
   ): void {}
 }
+
+const DECLARED = new Handlers('test-declared');
+const declares = (route: MethodDecorator, name: string, ...decorators: MethodDecorator[]): void =>
+  DECLARED.add(route, name, () => undefined, { decorators });
+declares(
+  Get('zod'),
+  'getZod',
+  ApiNotFoundResponse({ description: 'Nobody has the name.', type: Toy }),
+  ApiServiceUnavailableResponse({ type: [String] }),
+  // nestjs-zod composes its @ZodResponse so, of a class that describes itself.
+  applyDecorators(
+    SetMetadata('serializer', SelfDescribed),
+    ApiResponse({ description: 'A toy.', type: SelfDescribed }),
+  ),
+);
+declares(
+  Post('default'),
+  'addDefault',
+  ApiDefaultResponse({ type: Toy }),
+  ApiConflictResponse({ description: 'Taken.' }),
+);
+declares(Get('range'), 'getRange', ApiResponse({ status: '2XX', type: Toy }), ApiDefaultResponse({ type: String }));
+declares(Get('declared'), 'getDeclared', ApiOkResponse({ type: Toy }), ApiDefaultResponse({ type: String }));
 
 interface Keeper {
   readonly id: bigint;
@@ -140,11 +120,8 @@ const KEEPERS: readonly Keeper[] = ['Zoe', 'Ann', 'Bob', 'Özil', 'Zoe', 'Ann', 
 const ORDER = new Keyset('id');
 
 class ListQuery {
-  @LimitParameter('Maximum number.', 50)
-  limit = 5;
-
-  @Int64Parameter({ description: 'The smallest id.', required: false })
-  from?: bigint;
+  @LimitParameter('Maximum number.', 50) limit = 5;
+  @Int64Parameter({ description: 'The smallest id.', required: false }) from?: bigint;
 
   @IsOptional()
   @IsDate()
@@ -156,8 +133,7 @@ class ListQuery {
   @Transform(({ value }: { value: unknown }) => (value === undefined ? undefined : [value].flat()))
   name?: string[];
 
-  @CursorParameter('Start of the page.')
-  cursor?: string;
+  @CursorParameter('Start of the page.') cursor?: string;
 }
 
 const PAGED = new Handlers('test-keepers');
@@ -175,8 +151,7 @@ PAGED.add(
 );
 
 class TestKept {
-  @Int64Parameter({ description: 'Its id.' })
-  id: bigint;
+  @Int64Parameter({ description: 'Its id.' }) id: bigint;
 }
 
 @ArraySchema(TestKept, 'A page.', 9)
@@ -187,7 +162,7 @@ const TOTAL = { 'X-Total-Count': { description: 'All of them.' } };
 PAGED.get('above', () => [], {}, { decorators: [Paged(TestKepts, 'A page.'), ApiOkResponse({ headers: TOTAL })] });
 PAGED.get('below', () => [], {}, { decorators: [ApiOkResponse({ headers: TOTAL }), Paged(TestKepts, 'A page.')] });
 
-@Module({ controllers: [TestToysController, PAGED.controller] })
+@Module({ controllers: [TestToysController, DECLARED.controller, PAGED.controller] })
 class ToysModule {}
 
 interface Described {
@@ -206,7 +181,7 @@ beforeAll(async () => {
 });
 afterAll(() => app.close());
 
-test('the document describes lists with the limits of their items', () => {
+test('the document describes lists with the limits of their items, and marks what is deprecated', () => {
   expect(document.components.schemas['Toy']?.properties).toMatchObject({
     tags: {
       ...{ type: 'array', minItems: 1, maxItems: 2, uniqueItems: true, description: 'A list.', examples: [['new']] },
@@ -217,6 +192,12 @@ test('the document describes lists with the limits of their items', () => {
     colours: { type: 'array', maxItems: 2, items: { type: 'string', enum: COLOUR.enum, description: 'A colour.' } },
     squeaks: { type: 'boolean', description: 'Whether it squeaks.', allOf: [{ default: false }] },
     maker: { type: ['string', 'null'], minLength: 0, maxLength: 40, pattern: '^[^\\x00]*$' },
+    note: { deprecated: true },
+    remark: { deprecated: true },
+  });
+  expect(document.components.schemas).toMatchObject({
+    ToySize: { type: 'string', enum: SIZE.enum, description: 'A size.' },
+    ToyPaint: { type: 'string', enum: COLOUR.enum, description: 'A colour.' },
   });
   const { parameters } = document.paths['/test-lists']?.get as Described;
   const list = (name: string, items: object): object => ({
@@ -234,24 +215,13 @@ test('the document describes lists with the limits of their items', () => {
   ]);
 });
 
-test('the document marks members that are deprecated', () => {
-  const { schemas } = document.components;
-  expect(schemas['Toy']?.properties).toMatchObject({ note: { deprecated: true }, remark: { deprecated: true } });
-  expect(schemas['ToySize']).toEqual({
-    type: 'string',
-    enum: SIZE.enum,
-    description: 'A size.',
-  });
-  expect(schemas['ToyPaint']).toEqual({ type: 'string', enum: COLOUR.enum, description: 'A colour.' });
-});
-
 test.each([
   ['zod', 'get', 200, 'SelfDescribed'],
   ['default', 'post', 201, 'Toy'],
   ['range', 'get', 200, 'Toy'],
   ['declared', 'get', 200, 'Toy'],
 ] as const)('the document keeps the schema of success: %s', (path, method, status, name) => {
-  const { responses } = document.paths[`/test-lists/${path}`]?.[method] as Described;
+  const { responses } = document.paths[`/test-declared/${path}`]?.[method] as Described;
   const schema = { $ref: `#/components/schemas/${name}` };
   expect(responses).toMatchObject({
     [status]: { headers: { 'X-Request-Id': {} }, content: { 'application/json': { schema } } },
@@ -277,7 +247,7 @@ test('@PathId documents its error, once, also at an inherited handler', async ()
 
 test('the type that an operation declares for an error is that of its details', () => {
   type Answer = Record<string, { description: string; content: Record<string, { schema: object; examples: object }> }>;
-  const responses = document.paths['/test-lists/zod']?.get.responses as Answer;
+  const responses = document.paths['/test-declared/zod']?.get.responses as Answer;
   const detailsOf = (details: object): object => ({
     schema: { allOf: [{ $ref: '#/components/schemas/Error' }, { type: 'object', properties: { details } }] },
   });

@@ -62,46 +62,30 @@ const SECRET = 'shared with the partner';
 
 @Entity('test_card')
 class CardEntity {
-  @PrimaryGeneratedColumn('identity', { type: 'bigint' })
-  id: string;
-
-  @Column({ type: 'varchar', length: 40 })
-  owner: string;
-
-  @Column({ type: 'numeric', precision: 10, scale: 2 })
-  points: string;
-
-  @Column({ type: 'integer' })
-  version: number;
+  @PrimaryGeneratedColumn('identity', { type: 'bigint' }) id: string;
+  @Column({ type: 'varchar', length: 40 }) owner: string;
+  @Column({ type: 'numeric', precision: 10, scale: 2 }) points: string;
+  @Column({ type: 'integer' }) version: number;
 }
 
 const CREATE_CARD = `CREATE TABLE test_card (
   id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY, owner varchar(40) NOT NULL, points numeric(10, 2) NOT NULL, version integer NOT NULL)`;
 
 class Card {
-  @TextProperty({ description: 'The owner.', minLength: 1, maxLength: 40 })
-  owner: string;
-
-  @Matches(/^\d{1,8}(\.\d{1,2})?$/)
-  points: string;
-
-  @IntegerProperty({ description: 'The version.', minimum: 1, maximum: 2_147_483_647 })
-  version: number;
+  @TextProperty({ description: 'The owner.', minLength: 1, maxLength: 40 }) owner: string;
+  @Matches(/^\d{1,8}(\.\d{1,2})?$/) points: string;
+  @IntegerProperty({ description: 'The version.', minimum: 1, maximum: 2_147_483_647 }) version: number;
 }
 
 class CardChange extends PartialType(OmitType(Card, ['version']), { skipNullProperties: false }) {}
 
 class NewEvent {
-  @Int64Property({ description: 'The card.' })
-  cardId: bigint;
-
-  @Matches(/^\d{1,8}(\.\d{1,2})?$/)
-  points: string;
+  @Int64Property({ description: 'The card.' }) cardId: bigint;
+  @Matches(/^\d{1,8}(\.\d{1,2})?$/) points: string;
 }
 
 class CardPath {
-  @Int64Parameter({ description: 'The card.' })
-  cardId: bigint;
+  @Int64Parameter({ description: 'The card.' }) cardId: bigint;
 }
 
 const WRONG_SIGNATURE = defineError('wrong_signature', 401, 'The body has another signature.');
@@ -210,17 +194,10 @@ class CardsModule {}
 let limited = false;
 @Entity('test_toy')
 class ToyEntity {
-  @PrimaryGeneratedColumn('identity', { type: 'bigint' })
-  id: string;
-
-  @Column({ type: 'varchar', length: 40 })
-  name: string;
-
-  @Column({ type: 'varchar', length: 40, nullable: true })
-  note: string | null;
-
-  @Column({ name: 'bundle_id', type: 'bigint', nullable: true })
-  bundleId: string | null;
+  @PrimaryGeneratedColumn('identity', { type: 'bigint' }) id: string;
+  @Column({ type: 'varchar', length: 40 }) name: string;
+  @Column({ type: 'varchar', length: 40, nullable: true }) note: string | null;
+  @Column({ name: 'bundle_id', type: 'bigint', nullable: true }) bundleId: string | null;
 }
 
 const CREATE_TOY = `CREATE TABLE test_toy (
@@ -230,14 +207,9 @@ const CREATE_TOY = `CREATE TABLE test_toy (
   bundle_id bigint CONSTRAINT fk_test_toy_bundle REFERENCES test_toy)`;
 
 class NewToy {
-  @TextProperty({ description: 'The name.', minLength: 1, maxLength: 40 })
-  name: string;
-
-  @TextProperty({ description: 'A note.', minLength: 1, maxLength: 40, nullable: true })
-  note: string | null;
-
-  @Int64Property({ description: 'The bundle.', required: false })
-  bundleId?: bigint;
+  @TextProperty({ description: 'The name.', minLength: 1, maxLength: 40 }) name: string;
+  @TextProperty({ description: 'A note.', minLength: 1, maxLength: 40, nullable: true }) note: string | null;
+  @Int64Property({ description: 'The bundle.', required: false }) bundleId?: bigint;
 }
 
 class ToyChange extends PartialType(OmitType(NewToy, ['bundleId']), { skipNullProperties: false }) {}
@@ -253,32 +225,21 @@ defineConstraintErrors(ToyEntity, {
 });
 
 class ToyPath {
-  @Int64Parameter({ description: 'The toy.' })
-  toyId: bigint;
+  @Int64Parameter({ description: 'The toy.' }) toyId: bigint;
 }
 
 class Toy {
-  @Int64Property({ description: 'Its id.' })
-  id: bigint;
-
-  @TextProperty({ description: 'The name.', minLength: 1, maxLength: 40 })
-  name: string;
-
-  @TextProperty({ description: 'A note.', minLength: 1, maxLength: 40, nullable: true })
-  note: string | null;
+  @Int64Property({ description: 'Its id.' }) id: bigint;
+  @TextProperty({ description: 'The name.', minLength: 1, maxLength: 40 }) name: string;
+  @TextProperty({ description: 'A note.', minLength: 1, maxLength: 40, nullable: true }) note: string | null;
 }
 
 const toToy = ({ id, name, note }: ToyEntity): Toy => Object.assign(new Toy(), { id: int64Of(id), name, note });
 
 class ListToysQuery {
-  @LimitParameter('Most toys.')
-  limit = DEFAULT_PAGE_SIZE;
-
-  @CursorParameter('Start of the page.')
-  cursor?: string;
-
-  @OpaqueParameter({ description: 'Return only toys with this name.', required: false })
-  name?: string;
+  @LimitParameter('Most toys.') limit = DEFAULT_PAGE_SIZE;
+  @CursorParameter('Start of the page.') cursor?: string;
+  @OpaqueParameter({ description: 'Return only toys with this name.', required: false }) name?: string;
 }
 
 class Tagged {

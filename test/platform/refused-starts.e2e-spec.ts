@@ -71,8 +71,7 @@ class TestSecuredController {
 }
 
 class Piped {
-  @TextProperty({ description: 'A name.', minLength: 1, maxLength: 9 })
-  name: string;
+  @TextProperty({ description: 'A name.', minLength: 1, maxLength: 9 }) name: string;
 }
 
 @Public()

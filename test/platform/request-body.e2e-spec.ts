@@ -28,8 +28,7 @@ import { rawRequest } from '../support/raw-request.js';
 import { until } from '../support/until.js';
 
 class Note {
-  @TextProperty({ description: 'What to remember.', minLength: 1, maxLength: 20 })
-  readonly text!: string;
+  @TextProperty({ description: 'What to remember.', minLength: 1, maxLength: 20 }) readonly text!: string;
 }
 
 let guarded = 0;

@@ -19,43 +19,22 @@ const MOODS = ['calm', 'wild', 'sly'] as const;
 @Index(['mood', 'name', 'id'])
 @Index(['madeAt', 'id'])
 class Toy {
-  @PrimaryGeneratedColumn('identity', { type: 'bigint' })
-  id: string;
-
-  @Column({ type: 'varchar', length: 60 })
-  name: string;
+  @PrimaryGeneratedColumn('identity', { type: 'bigint' }) id: string;
+  @Column({ type: 'varchar', length: 60 }) name: string;
 
   /** With a collation whose comparison ignores case, where the engine has ICU. */
-  @Column({ type: 'varchar', length: 60 })
-  title: string;
+  @Column({ type: 'varchar', length: 60 }) title: string;
 
   /** With a German collation, where the engine has ICU. */
-  @Column({ type: 'varchar', length: 60 })
-  german: string;
-
-  @Column({ name: 'made_at', type: 'timestamp with time zone' })
-  madeAt: Date;
-
-  @Column({ name: 'local_at', type: 'timestamp without time zone' })
-  localAt: Date;
-
-  @Column({ name: 'on_day', type: 'date' })
-  day: string;
-
-  @Column({ type: 'numeric', precision: 30, scale: 10 })
-  price: string;
-
-  @Column({ type: 'integer' })
-  size: number;
-
-  @Column({ type: 'uuid' })
-  code: string;
-
-  @Column({ name: 'is_new', type: 'boolean' })
-  isNew: boolean;
-
-  @Column({ type: 'enum', enum: MOODS, enumName: 'test_mood' })
-  mood: string;
+  @Column({ type: 'varchar', length: 60 }) german: string;
+  @Column({ name: 'made_at', type: 'timestamp with time zone' }) madeAt: Date;
+  @Column({ name: 'local_at', type: 'timestamp without time zone' }) localAt: Date;
+  @Column({ name: 'on_day', type: 'date' }) day: string;
+  @Column({ type: 'numeric', precision: 30, scale: 10 }) price: string;
+  @Column({ type: 'integer' }) size: number;
+  @Column({ type: 'uuid' }) code: string;
+  @Column({ name: 'is_new', type: 'boolean' }) isNew: boolean;
+  @Column({ type: 'enum', enum: MOODS, enumName: 'test_mood' }) mood: string;
 }
 
 /** The same rows, each read by a statement of TypeORM, because the entity has a listener. */

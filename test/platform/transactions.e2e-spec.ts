@@ -11,8 +11,7 @@ import { COUNT_NOTES, CREATE_NOTES, INSERT_NOTE, NoteEntity, Notes } from '../su
 /* A shared repository, Database and Idempotency inside a transaction of the module. */
 
 class NewNote {
-  @TextProperty({ description: 'Text.', minLength: 1, maxLength: 40 })
-  text: string;
+  @TextProperty({ description: 'Text.', minLength: 1, maxLength: 40 }) text: string;
 }
 
 @Injectable()

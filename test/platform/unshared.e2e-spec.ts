@@ -25,26 +25,13 @@ const MOODS = ['calm', 'wild'];
 
 @Entity('test_toy')
 class Toy {
-  @generated()
-  id: string;
-
-  @Column({ type: 'text', array: true })
-  tags: string[];
-
-  @Column({ type: 'bigint', array: true, nullable: true })
-  numbers: string[] | null;
-
-  @Column({ type: 'integer', array: true, nullable: true })
-  sizes: (number | null)[] | null;
-
-  @Column({ type: 'varchar', array: true, nullable: true })
-  grid: string[][] | null;
-
-  @Column({ type: 'enum', enum: MOODS, enumName: 'test_mood', array: true, default: [] })
-  moods: string[];
-
-  @Column({ name: 'made_at', type: 'timestamp', default: () => 'now()' })
-  madeAt: Date;
+  @generated() id: string;
+  @Column({ type: 'text', array: true }) tags: string[];
+  @Column({ type: 'bigint', array: true, nullable: true }) numbers: string[] | null;
+  @Column({ type: 'integer', array: true, nullable: true }) sizes: (number | null)[] | null;
+  @Column({ type: 'varchar', array: true, nullable: true }) grid: string[][] | null;
+  @Column({ type: 'enum', enum: MOODS, enumName: 'test_mood', array: true, default: [] }) moods: string[];
+  @Column({ name: 'made_at', type: 'timestamp', default: () => 'now()' }) madeAt: Date;
 }
 
 /** The same rows, without shared statements. */
@@ -55,44 +42,25 @@ class HeardToy extends Toy {
 }
 
 class Part {
-  @Column({ type: 'text' })
-  label: string;
+  @Column({ type: 'text' }) label: string;
 }
 
 @Entity('test_versioned')
 class Versioned {
-  @generated()
-  id: string;
-
-  @VersionColumn()
-  version: number;
-
-  @DeleteDateColumn({ type: 'timestamptz' })
-  deletedAt: Date | null;
-
-  @Column(() => Part)
-  part: Part;
-
-  @Column({ type: 'text', select: false })
-  secret: string;
-
-  @Column({ type: 'text', insert: false })
-  kept: string;
-
-  @Column({ type: 'point' })
-  place: unknown;
-
-  @Column({ type: 'jsonb', array: true })
-  rows: unknown[];
+  @generated() id: string;
+  @VersionColumn() version: number;
+  @DeleteDateColumn({ type: 'timestamptz' }) deletedAt: Date | null;
+  @Column(() => Part) part: Part;
+  @Column({ type: 'text', select: false }) secret: string;
+  @Column({ type: 'text', insert: false }) kept: string;
+  @Column({ type: 'point' }) place: unknown;
+  @Column({ type: 'jsonb', array: true }) rows: unknown[];
 }
 
 @Entity('test_loaded')
 class Loaded {
-  @generated()
-  id: string;
-
-  @ManyToOne(() => Toy, { lazy: true })
-  other: Promise<Toy>;
+  @generated() id: string;
+  @ManyToOne(() => Toy, { lazy: true }) other: Promise<Toy>;
 
   @AfterLoad()
   mark(): void {}

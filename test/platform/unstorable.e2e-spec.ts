@@ -15,8 +15,7 @@ import type { HttpCall } from '../support/http-client.js';
  */
 
 class Detail {
-  @IsString()
-  text: string;
+  @IsString() text: string;
 }
 
 class Note {
@@ -37,8 +36,7 @@ class Note {
   @Type(() => String)
   labels?: Map<string, string>;
 
-  @IsOptional()
-  meta?: unknown;
+  @IsOptional() meta?: unknown;
 
   @IsOptional()
   @IsNumber()
@@ -54,8 +52,7 @@ class Note {
 }
 
 class NoteQuery {
-  @IsString()
-  text: string;
+  @IsString() text: string;
 }
 
 /** Lets PostgreSQL convert a value. */

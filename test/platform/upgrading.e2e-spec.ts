@@ -81,13 +81,8 @@ test('each migration of the page can run twice, and the old version serves reque
     opened.migrations.splice(known);
     await expectServed(migration.constructor.name);
   };
-  const [addNote, indexNote, addRemark, fillRemark, dropNote] = migrations as [
-    Migration,
-    Migration,
-    Migration,
-    Migration,
-    Migration,
-  ];
+  type All = [add: Migration, index: Migration, remark: Migration, fill: Migration, drop: Migration];
+  const [addNote, indexNote, addRemark, fillRemark, dropNote] = migrations as All;
   await apply(addNote);
   await app.sql(
     `INSERT INTO pet (name, category_id, note) SELECT 'Rex', n, CASE WHEN n % 2 = 0 THEN 'note ' || n END

@@ -20,26 +20,14 @@ export class ListsBody {
   @TextProperty({ ...list, minItems: 1, uniqueItems: true, minLength: 1, maxLength: 5, example: ['new'] })
   tags?: string[];
 
-  @Int64Property({ ...list, maxItems: 9 })
-  ids?: bigint[];
-
-  @IntegerProperty({ ...list, minimum: 0, maximum: 9 })
-  counts?: number[];
-
-  @EnumProperty({ ...list, ...COLOUR })
-  colours?: string[];
+  @Int64Property({ ...list, maxItems: 9 }) ids?: bigint[];
+  @IntegerProperty({ ...list, minimum: 0, maximum: 9 }) counts?: number[];
+  @EnumProperty({ ...list, ...COLOUR }) colours?: string[];
 }
 
 export class ListsQuery {
-  @TextProperty({ ...list, minLength: 1, maxLength: 5 })
-  tag?: string[];
-
-  @EnumProperty({ ...list, ...COLOUR })
-  colour?: string[];
-
-  @Int64Parameter(list)
-  id?: bigint[];
-
-  @IntegerParameter({ ...list, minimum: 0, maximum: 9 })
-  count?: number[];
+  @TextProperty({ ...list, minLength: 1, maxLength: 5 }) tag?: string[];
+  @EnumProperty({ ...list, ...COLOUR }) colour?: string[];
+  @Int64Parameter(list) id?: bigint[];
+  @IntegerParameter({ ...list, minimum: 0, maximum: 9 }) count?: number[];
 }

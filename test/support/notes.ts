@@ -12,11 +12,8 @@ export const COUNT_NOTES = { name: '', text: 'SELECT count(*)::int FROM test_not
 
 @Entity('test_note')
 export class NoteEntity {
-  @PrimaryGeneratedColumn('identity', { type: 'bigint' })
-  id: string;
-
-  @Column({ type: 'text' })
-  text: string;
+  @PrimaryGeneratedColumn('identity', { type: 'bigint' }) id: string;
+  @Column({ type: 'text' }) text: string;
 }
 
 @Injectable()

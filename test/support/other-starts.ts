@@ -1,4 +1,4 @@
-import { Controller, Get, Injectable, Logger, Module, type OnModuleInit } from '@nestjs/common';
+import { Controller, Get, Logger, Module } from '@nestjs/common';
 import { NestFactory } from '@nestjs/core';
 import { Test } from '@nestjs/testing';
 import { createApplication, loadEnvironmentFile, PlatformModule, readConfig } from '#service';
@@ -11,15 +11,6 @@ import { PetsService } from '../../src/pets/pets.service.js';
  * `node --import ./test/support/register-typescript.js test/support/other-starts.ts NestFactory.create`
  */
 
-@Injectable()
-class Greeting implements OnModuleInit {
-  text = '';
-
-  onModuleInit(): void {
-    this.text = 'hello';
-  }
-}
-
 @Controller('test-open')
 class OpenController {
   @Get()
@@ -29,12 +20,7 @@ class OpenController {
 }
 
 /** No entity, so that Nest finds all that its providers need. */
-@Module({
-  imports: [PlatformModule.forRoot(PET_STORE)],
-  controllers: [OpenController],
-  providers: [Greeting],
-  exports: [Greeting],
-})
+@Module({ imports: [PlatformModule.forRoot(PET_STORE)], controllers: [OpenController] })
 class PlainModule {}
 
 const WAYS: Record<string, () => Promise<unknown>> = {
