@@ -1,6 +1,5 @@
 import {
   type CanActivate,
-  Controller,
   type ExecutionContext,
   Injectable,
   Module,
@@ -10,11 +9,12 @@ import {
 import { APP_GUARD, Reflector } from '@nestjs/core';
 import type { Request } from 'express';
 import { createLocalJWKSet, exportJWK, generateKeyPair, jwtVerify, SignJWT } from 'jose';
-import { interval, map, type Observable } from 'rxjs';
+import { interval } from 'rxjs';
 import { ApiKeysService, Authenticator, type Caller, clientNameOf } from '#access';
 import { PUBLIC_METADATA, RequireScopes } from '#operations';
 import { Clock } from '#runtime';
 import { KEY_TIME_TO_LIVE_MS } from '../../libs/access/src/api-key.verifier.js';
+import { Handlers } from '../ordinary-nest/handlers.js';
 import { createTestApp, type TestApp, writeUsage } from '../support/app.js';
 import type { HttpAnswer } from '../support/http-client.js';
 
@@ -82,17 +82,11 @@ class ClosingGuard implements CanActivate {
   }
 }
 
-@Controller('test-ticks')
-@RequireScopes('pets:read')
-class TestTicksController {
-  @Sse()
-  tick(): Observable<string> {
-    return interval(50).pipe(map((count) => `tick ${count}`));
-  }
-}
+const TICKS = new Handlers('test-ticks');
+TICKS.add(Sse(), 'tick', () => interval(50), { decorators: [RequireScopes('pets:read')] });
 
 @Module({
-  controllers: [TestTicksController],
+  controllers: [TICKS.controller],
   providers: [CountedAuthenticator, { provide: APP_GUARD, useClass: ClosingGuard }],
 })
 class JwtModule {}

@@ -64,12 +64,12 @@ test('the role of the service can run the commands and the background work', asy
 });
 
 test('the rights are the same whether they are granted before or after migrate', async () => {
-  const databases = [await createEmptyTestDatabase(), await createEmptyTestDatabase(false)] as const;
   const rights: unknown[] = [];
-  for (const database of databases) {
+  for (const isBefore of [true, false]) {
+    const database = await createEmptyTestDatabase(isBefore);
     const dataSource = await openDatabase(readConfig(database.ownerSettings), MIGRATIONS);
     await migrate(dataSource);
-    if (database === databases[1]) await grantServiceRights(database);
+    if (!isBefore) await grantServiceRights(database);
     rights.push(
       await dataSource.query(`SELECT relname, relacl::text[] FROM pg_class
         WHERE relkind IN ('r', 'S') AND relnamespace = 'public'::regnamespace ORDER BY relname`),

@@ -1,5 +1,6 @@
 import { Module, NotFoundException, Sse } from '@nestjs/common';
-import { type IncomingMessage, request } from 'node:http';
+import { once } from 'node:events';
+import { get, type IncomingMessage } from 'node:http';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { concat, interval, map, NEVER, Observable, of } from 'rxjs';
 import { ApiKeysService } from '#access';
@@ -34,39 +35,21 @@ STREAMS.get('ordinary', () => 'ordinary');
 @Module({ controllers: [STREAMS.controller] })
 class StreamsModule {}
 
-/** A stream that a client has open. */
-class Stream {
-  text = '';
-  isOpen = true;
-  readonly ended: Promise<void>;
-
-  private constructor(private readonly answer: IncomingMessage) {
-    answer.setEncoding('utf8').on('data', (chunk: string) => (this.text += chunk));
-    this.ended = new Promise((resolve) => answer.on('error', () => undefined).on('close', resolve));
-    void this.ended.then(() => (this.isOpen = false));
-  }
-
-  static open(app: TestApp, path: string, apiKey?: string): Promise<Stream> {
-    const headers = apiKey === undefined ? {} : { authorization: `Bearer ${apiKey}` };
-    return new Promise((resolve, reject) => {
-      request({ port: app.port, path: `/v1/test-streams/${path}`, headers }, (answer) => resolve(new Stream(answer)))
-        .on('error', reject)
-        .end();
-    });
-  }
-
-  get status(): number | undefined {
-    return this.answer.statusCode;
-  }
-
-  close(): void {
-    this.answer.destroy();
-  }
+/** Opens a stream, of which the client notes its text and its end. */
+async function open(app: TestApp, path: string, apiKey?: string) {
+  const headers = apiKey === undefined ? {} : { authorization: `Bearer ${apiKey}` };
+  const call = get({ port: app.port, path: `/v1/test-streams/${path}`, headers });
+  const [answer] = (await once(call, 'response')) as [IncomingMessage];
+  const ended = new Promise((resolve) => answer.on('error', () => undefined).on('close', resolve));
+  const stream = { status: answer.statusCode, text: '', isOpen: true, ended, close: () => answer.destroy() };
+  answer.setEncoding('utf8').on('data', (chunk: string) => (stream.text += chunk));
+  void ended.then(() => (stream.isOpen = false));
+  return stream;
 }
 
 test('streams do not count as requests in flight, need a key, and end with their client', async () => {
   const app = await createTestApp({ features: [StreamsModule], settings: { MAX_REQUESTS_IN_FLIGHT: '1' } });
-  const streams = [await Stream.open(app, 'open'), await Stream.open(app, 'open')];
+  const streams = [await open(app, 'open'), await open(app, 'open')];
   expect(streams.map(({ status }) => status)).toEqual([200, 200]);
   expect((await app.client.get('/v1/test-streams/ordinary')).status).toBe(200);
   expect((await app.client.get('/v1/test-streams/closed', { apiKey: null })).status).toBe(401);
@@ -80,11 +63,11 @@ test('streams do not count as requests in flight, need a key, and end with their
 
 test('streams are cut when the server stops listening, and the stop does not wait for them', async () => {
   const app = await createTestApp({ features: [StreamsModule], settings: { SHUTDOWN_DELAY_MS: '200' } });
-  const streams = await Promise.all(['open', 'quiet', 'open'].map((path) => Stream.open(app, path)));
+  const streams = await Promise.all(['open', 'quiet', 'open'].map((path) => open(app, path)));
   await until(() => streams[0]?.text.includes('data: first') ?? false);
   const closed = app.close();
   // During SHUTDOWN_DELAY_MS load balancers may still open new streams.
-  streams.push(await Stream.open(app, 'open'));
+  streams.push(await open(app, 'open'));
   expect(subscribed).toBe(3);
   await closed;
   expect(app.log.text).not.toContain('Cutting');
@@ -96,10 +79,10 @@ test('a stream ends when its key is revoked or expires, and no other does', asyn
   const app = await createTestApp({ features: [StreamsModule] });
   const keys = app.nest.get(ApiKeysService);
   const expiresAt = new Date(Date.now() + 3_600_000);
-  const expiring = await Stream.open(app, 'closed', (await keys.create({ client: 'expiring', expiresAt })).secret);
+  const expiring = await open(app, 'closed', (await keys.create({ client: 'expiring', expiresAt })).secret);
   const { key, secret } = await keys.create({ client: 'revoked' });
-  const revoked = [await Stream.open(app, 'closed', secret), await Stream.open(app, 'closed', secret)];
-  const kept = await Stream.open(app, 'closed', app.apiKey);
+  const revoked = [await open(app, 'closed', secret), await open(app, 'closed', secret)];
+  const kept = await open(app, 'closed', app.apiKey);
   await keys.revoke(String(key.id));
   await Promise.all(revoked.map(({ ended }) => ended));
   expect([expiring.isOpen, kept.isOpen]).toEqual([true, true]);
@@ -114,13 +97,13 @@ test('429 rate_limited: another stream of a key that has 100 open', async () => 
   const app = await createTestApp({ features: [StreamsModule] });
   const { secret } = await app.nest.get(ApiKeysService).create({ client: 'streaming' });
   const count = Array.from({ length: MAX_STREAMS_PER_KEY });
-  const streams = await Promise.all(count.map(() => Stream.open(app, 'closed', secret)));
+  const streams = await Promise.all(count.map(() => open(app, 'closed', secret)));
   const refused = await app.client.get('/v1/test-streams/closed', { apiKey: secret });
   expect([refused.status, refused.headers['retry-after']]).toEqual([429, '10']);
-  const others = [await Stream.open(app, 'closed', app.apiKey)];
+  const others = [await open(app, 'closed', app.apiKey)];
   streams.pop()?.close();
   await until(async () => {
-    const stream = await Stream.open(app, 'closed', secret);
+    const stream = await open(app, 'closed', secret);
     others.push(stream);
     return stream.status === 200;
   });
