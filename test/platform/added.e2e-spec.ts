@@ -73,11 +73,7 @@ class TestShipsController {
   }
 }
 
-@Module({
-  imports: [TypeOrmModule.forFeature([ShipEntity])],
-  controllers: [TestShipsController],
-  providers: [Harbour],
-})
+@Module({ imports: [TypeOrmModule.forFeature([ShipEntity])], controllers: [TestShipsController], providers: [Harbour] })
 class ShipsModule {}
 
 function migration(name: string, statement: string): new () => Migration {

@@ -13,11 +13,9 @@ import {
 import { APP_PIPE } from '@nestjs/core';
 import { MessagePattern } from '@nestjs/microservices';
 import { ApiCookieAuth } from '@nestjs/swagger';
-import { TypeOrmModule } from '@nestjs/typeorm';
 import { SubscribeMessage, WebSocketGateway } from '@nestjs/websockets';
 import { Transform, Type } from 'class-transformer';
 import { IsInt, ValidateNested } from 'class-validator';
-import { Entity, ManyToOne, PrimaryGeneratedColumn } from 'typeorm';
 import { TextProperty } from '#input';
 import { Public, RequireScopes } from '#operations';
 import { StartupError } from '#runtime';
@@ -180,21 +178,4 @@ test.each(STARTS)('the start fails for %s', async (_, options, sentence) => {
       ? expect.stringContaining(sentence)
       : expect.stringMatching(sentence)) as string,
   });
-});
-
-@Entity('test_ship')
-class ShipEntity {
-  @PrimaryGeneratedColumn() id: number;
-}
-
-@Entity('test_dock')
-class DockEntity {
-  @PrimaryGeneratedColumn() id: number;
-  @ManyToOne(() => ShipEntity) ship: ShipEntity;
-}
-
-// The last, because `forFeature` concerns all applications of a process.
-test('the start fails for a relation to an entity that no module names, with the sentence of TypeORM', async () => {
-  const options = added({ imports: [TypeOrmModule.forFeature([DockEntity])] });
-  await expect(createTestApp(options)).rejects.toThrow('Entity metadata for DockEntity#ship was not found');
 });

@@ -21,13 +21,7 @@ const findOrder = async (id: string): Promise<string> => {
   logger.error(`failed ${id}`, new TypeError('wrong'));
   return id;
 };
-ORDERS.add(Get(':id'), 'findOrder', findOrder, {
-  parameters: [[Param('id'), String]],
-  decorators: [UseGuards(guard)],
-});
-
-@Module({ controllers: [ORDERS.controller] })
-class OrdersModule {}
+ORDERS.add(Get(':id'), 'findOrder', findOrder, { parameters: [[Param('id'), String]], decorators: [UseGuards(guard)] });
 
 const QUIET = new Handlers('test-quiet-orders');
 QUIET.add(Get(), 'findQuietOrder', () => {
@@ -35,14 +29,14 @@ QUIET.add(Get(), 'findQuietOrder', () => {
   return 'quiet';
 });
 
-@Module({ controllers: [QUIET.controller] })
-class QuietModule {}
+@Module({ controllers: [ORDERS.controller, QUIET.controller] })
+class OrdersModule {}
 
 const linesOf = (app: TestApp): TestApp['log']['lines'] => app.log.lines.filter(({ context }) => context === 'Orders');
 
 test('each line has the id and the operation of its own request, also with others in flight', async () => {
   const app = await createTestApp({
-    features: [OrdersModule, QuietModule],
+    features: [OrdersModule],
     settings: { LOG_LEVEL: 'debug', REQUEST_IN_LOG: 'true' },
   });
   const calls = Array.from({ length: 20 }, (_, index) => {
@@ -66,7 +60,7 @@ test.each([
   ['false', undefined],
   ['', parseInt(process.versions.node) >= 24 ? 'of-a-line' : undefined],
 ])('REQUEST_IN_LOG=%s: a line names its request only where that is cheap or asked for', async (value, expected) => {
-  const app = await createTestApp({ features: [QuietModule], settings: { REQUEST_IN_LOG: value } });
+  const app = await createTestApp({ features: [OrdersModule], settings: { REQUEST_IN_LOG: value } });
   await app.client.get('/v1/test-quiet-orders', { apiKey: null, headers: { 'x-request-id': 'of-a-line' } });
   expect(linesOf(app).map(({ msg, requestId }) => [msg, requestId])).toEqual([['quiet', expected]]);
   await app.close();
