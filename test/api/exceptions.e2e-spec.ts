@@ -111,6 +111,15 @@ test('every status from 400 to 599 is kept, with a code of the catalogue, and a 
   }
 });
 
+test('a route of a module is 405 for other methods, and is preflighted with its own', async () => {
+  const path = '/v1/test-exceptions/400';
+  const { status, headers } = await app.client.send('PUT', path);
+  expect([status, headers.allow]).toEqual([405, 'GET, HEAD, OPTIONS']);
+  const asked = { origin: ORIGIN, 'access-control-request-method': 'GET' };
+  const preflight = await app.client.send('OPTIONS', path, { apiKey: null, headers: asked });
+  expect(preflight.headers['access-control-allow-methods']).toBe('GET, HEAD, OPTIONS');
+});
+
 test.each([
   ['unavailable', 503, 'unavailable', 'The service cannot respond at the moment; Retry-After says when to try again.'],
   ['gateway', 502, 'bad_gateway', 'Another service that this request needs has failed.'],

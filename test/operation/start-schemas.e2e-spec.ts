@@ -3,7 +3,13 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { openDatabase } from '#postgres';
 import { MIGRATIONS, readConfig } from '../support/config.js';
-import { createEmptyTestDatabase, createTestDatabase, type TestDatabase, testOnce } from '../support/database.js';
+import {
+  administerTestDatabase,
+  createEmptyTestDatabase,
+  createTestDatabase,
+  type TestDatabase,
+  testOnce,
+} from '../support/database.js';
 import { type Outcome, petstoreCommand } from './support/petstore-command.js';
 import { Services } from './support/services.js';
 
@@ -119,6 +125,8 @@ testOnce('a newer, compatible schema is fine', async () => {
   expect(await petstore(database, 'migrate')).toEqual({ code: 0, stdout: 'The schema is current.\n', stderr: '' });
   expect(await petstore(database, 'migrate:status')).toMatchObject({ code: 0, stderr: '' });
   await services.start({ ...database.settings, MIGRATE_ON_START: 'false' }).origin();
+  await administerTestDatabase(database, 'UPDATE schema_migration SET backward_compatible = false');
+  expect((await petstore(database, 'migrate', '--dry-run')).stdout).toBe('No migration of this version is pending.\n');
 });
 
 testOnce('a migration whose class was renamed after it was applied', async () => {

@@ -108,6 +108,12 @@ function ordinary(name: string, change: (next: Observable<unknown>) => Observabl
   return NotingInterceptor;
 }
 
+class OverridingInterceptor extends DirectInterceptor {
+  override intercept(context: ExecutionContext, next: CallHandler): Observable<unknown> {
+    return super.intercept(context, next).pipe(map((value: unknown) => ({ overridden: value })));
+  }
+}
+
 const wrapping = ordinary('wrapping', (next) => next.pipe(map((value) => ({ wrapped: value }))));
 const catching = ordinary('catching', (next) => next.pipe(catchError((error: Error) => of(error.message))));
 
@@ -122,7 +128,7 @@ function pipe(name: string, transform: (value: unknown) => unknown = (value) => 
   class NotingPipe implements PipeTransform {
     private readonly label = name;
     transform(value: unknown, metadata: ArgumentMetadata): unknown {
-      note(`pipe ${this.label}: ${JSON.stringify(value)}`);
+      note(`pipe ${this.label}: ${JSON.stringify(value)} ${JSON.stringify(metadata)} ${metadata.metatype?.name}`);
       // Each pipe gets its own metadata.
       Object.assign(metadata, { data: 'changed' });
       return transform(value);
@@ -229,8 +235,8 @@ const CASES: Record<string, Case> = {
       'precede controller handle 3',
       'precede handler handle 3',
       'precede last handle 3',
-      'pipe global: "7"',
-      'pipe piped: "7"',
+      'pipe global: "7" {"type":"param","data":"id"} undefined',
+      'pipe piped: "7" {"type":"param","data":"id"} undefined',
       'handler',
     ],
   },
@@ -248,6 +254,11 @@ const CASES: Record<string, Case> = {
     on: [UseInterceptors(direct('last', undefined, (result) => ({ last: result })))],
     handle: () => of(1, 2),
     text: '{"last":2}',
+  },
+  'a direct one whose intercept is overridden': {
+    on: [UseInterceptors(OverridingInterceptor)],
+    handle: () => 'value',
+    text: '{"overridden":"value"}',
   },
   'a mix of both': {
     onController: [UseInterceptors(direct('outer'), wrapping)],
