@@ -121,7 +121,7 @@ symlinkSync(join(root, 'node_modules'), join(copy, 'node_modules'));
 /** Runs the tests in the copy. Returns undefined if they pass, else the end of their output. */
 function failure() {
   const others = [...(values.tests === undefined ? [] : ['postgresql-rest']), ...(ofProcesses ? [ofProcesses] : [])];
-  const projects = ['unit', 'any-engine', 'postgresql', ...others];
+  const projects = ['unit', 'any-engine', 'postgresql', 'modules', ...others];
   const jest = ['node_modules/jest/bin/jest.js', '--selectProjects', ...projects];
   if (ofProcesses) {
     const build = spawnSync('npm', ['run', 'build'], { cwd: copy, encoding: 'utf8' });

@@ -13,13 +13,15 @@ const firstOption = rest.findIndex((argument) => argument.startsWith('-'));
 const patterns = firstOption < 0 ? rest : rest.slice(0, firstOption);
 const options = firstOption < 0 ? [] : rest.slice(firstOption);
 
-/** The projects to run. `npm test` without a pattern leaves the files of `…-rest` out; a pattern finds these, too. */
+/** The projects to run. `npm test` without a pattern leaves the files of `modules` and `…-rest` out; a pattern finds these, too. */
 function selectedProjects() {
   const names = projects.split(',');
   if (patterns.length === 0) return names;
   const rest = names
-    .map((name) => `${name}-rest`)
-    .filter((name) => ['unit-rest', 'postgresql-rest', 'embedded-rest'].includes(name));
+    .flatMap((name) =>
+      name === 'any-engine' || name === 'postgresql' ? ['modules', 'postgresql-rest'] : `${name}-rest`,
+    )
+    .filter((name) => ['unit-rest', 'modules', 'postgresql-rest', 'embedded-rest'].includes(name));
   return [...new Set([...names, ...rest])];
 }
 
