@@ -2,7 +2,7 @@
  * Builds the TypeScript client, and packs it as dist/client.tgz, which the service offers at /docs/client.tgz. The same
  * sources give the same bytes: npm leaves times, users and groups out of its packages.
  */
-import { execFileSync } from 'node:child_process';
+import { spawnSync } from 'node:child_process';
 import { mkdirSync, mkdtempSync, readdirSync, renameSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 
@@ -14,9 +14,17 @@ mkdirSync(DIST, { recursive: true });
 const directory = mkdtempSync(join(DIST, '.client-'));
 try {
   const command = ['pack', '--silent', '--pack-destination', directory];
-  execFileSync('npm', command, { cwd: join(ROOT, 'clients/typescript'), stdio: ['ignore', 'ignore', 'inherit'] });
-  const [file] = readdirSync(directory);
-  renameSync(join(directory, file), join(DIST, 'client.tgz'));
+  const options = { cwd: join(ROOT, 'clients/typescript'), stdio: ['ignore', 'pipe', 'inherit'] };
+  const { status, stdout } = spawnSync('npm', command, options);
+  if (status === 0) {
+    const [file] = readdirSync(directory);
+    renameSync(join(directory, file), join(DIST, 'client.tgz'));
+  } else {
+    // Where the compiler says what is wrong.
+    process.stderr.write(stdout ?? '');
+    process.stderr.write('The client cannot be built. Run `npm run generate` before it names a new operation.\n');
+    process.exitCode = 1;
+  }
 } finally {
   rmSync(directory, { recursive: true });
 }

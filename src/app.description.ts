@@ -49,7 +49,7 @@ export const PET_STORE = defineService({
       '<https://petstore.example/v1/pets>; rel="successor-version", ' +
       '<https://petstore.example/docs/deprecations#getPet>; rel="deprecation"; type="text/html"',
     Location: 'https://petstore.example/v1/pets/1',
-    NextPage: '<https://petstore.example/v1/pets?limit=20&cursor=AgAAAAAAAAAAAAAAFHXyJ7Q>; rel="next"',
+    NextPage: '<https://petstore.example/v1/pets?limit=100&cursor=AgAAAAAAAAAAAAAAFHXyJ7Q>; rel="next"',
   },
   readGuide: () => readFileSync(new URL('../docs/guide.md', import.meta.url), 'utf8'),
   readClient: CLIENT && (() => readFileSync(CLIENT)),

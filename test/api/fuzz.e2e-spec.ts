@@ -2,6 +2,7 @@ import fc from 'fast-check';
 import { MAX_NAME_LENGTH } from '../../src/pets/pet.entity.js';
 import { createTestApp, type TestApp } from '../support/app.js';
 import type { HttpAnswer } from '../support/http-client.js';
+import { ListPetsQuery } from '../../src/pets/pet.dto.js';
 import { ServedDocument } from '../support/served-document.js';
 
 /*
@@ -13,6 +14,7 @@ import { ServedDocument } from '../support/served-document.js';
  * seed; a failure prints the seed. The same seed makes the same requests.
  */
 const REQUESTS = Number(process.env.FUZZ_REQUESTS ?? 2_000);
+const DEFAULT_LIMIT = new ListPetsQuery().limit;
 const SEED = Number(process.env.FUZZ_SEED ?? 20301205);
 const MAX_BODY_BYTES = 65_536;
 
@@ -255,7 +257,7 @@ const listPets = fc
       pairs.unshift(...pairs.splice(turn));
       const search = pairs.map(([key, value]) => `${encodeURIComponent(key)}=${encodeURIComponent(value)}`).join('&');
       const matching = pets.slice(seen).filter((pet) => status === undefined || pet.status === status);
-      const page = matching.slice(0, limit ?? 20);
+      const page = matching.slice(0, limit ?? DEFAULT_LIMIT);
       return {
         method,
         path: `/v1/pets${search === '' ? '' : `?${search}`}`,
@@ -269,7 +271,7 @@ const listPets = fc
           const next = nextOf(answer);
           expect(next !== undefined).toBe(matching.length > page.length);
           if (next === undefined) return;
-          expect([next.get('limit'), next.get('status')]).toEqual([String(limit ?? 20), status ?? null]);
+          expect([next.get('limit'), next.get('status')]).toEqual([String(limit ?? DEFAULT_LIMIT), status ?? null]);
           const last = pets.findIndex(({ id }) => id === page.at(-1)?.id) + 1;
           if (cursors.length < 500) cursors.push({ text: next.get('cursor') ?? '', status, seen: last });
         },

@@ -222,7 +222,7 @@ async function faultsOf(path: string, body?: unknown, code?: string): Promise<st
   return seen.map(({ property, rule }) => `${property} ${rule}`);
 }
 
-const TEXT = 'a string of 1 to 5 characters, not blank, without NUL or unpaired surrogates or null';
+const TEXT = 'null or a string of 1 to 5 characters, not blank, without NUL or unpaired surrogates';
 const INT64 = 'an integer between -9223372036854775808 and 9223372036854775807';
 const TAGS = 'an array of 1 to 2 items, all of them different';
 
@@ -506,7 +506,7 @@ describe('@TextProperty({ format })', () => {
     [{ email: 'a@b' }, 'email must be an e-mail address'],
     [{ page: 'ftp://a.example' }, 'page must be an http or https URL of at most 30 characters'],
     [{ page: `https://a.example/${'x'.repeat(20)}` }, 'page must be an http or https URL'],
-    [{ uuid: '8e03978e40d543ddbc936894a57f9324' }, 'uuid must be a UUID of at most 36 characters or null'],
+    [{ uuid: '8e03978e40d543ddbc936894a57f9324' }, 'uuid must be null or a UUID of at most 36 characters'],
     [
       { code: 'Ab' },
       'code must be a string of 2 to 9 characters without NUL or unpaired surrogates that matches ^[A-Z]+$',

@@ -76,7 +76,7 @@ export interface CreatePetOptions extends CallOptions {
 export interface ListPetsOptions extends CallOptions {
   /** Only pets with this availability. */
   readonly status?: PetStatus | undefined;
-  /** Largest number of pets in a page, 1 to 100. Default of the service: 20. */
+  /** Largest number of pets in a page, 1 to 100. */
   readonly limit?: number | undefined;
 }
 

@@ -98,8 +98,8 @@ function refused(
   sent: unknown,
   isNullable: boolean,
 ): Fault {
-  const orNull = isNullable ? ' or null' : '';
-  const message = `${property} must be ${expected}${orNull}${typeof sent === 'string' ? forStrings : ''}`;
+  const nullOr = isNullable ? 'null or ' : '';
+  const message = `${property} must be ${nullOr}${expected}${typeof sent === 'string' ? forStrings : ''}`;
   return { property, rule, message };
 }
 

@@ -346,7 +346,7 @@ export interface components {
         "Idempotent-Replayed": "true";
         /**
          * @description The next page, as `rel="next"` (RFC 8288). Absent on the last page.
-         * @example <https://petstore.example/v1/pets?limit=20&cursor=AgAAAAAAAAAAAAAAFHXyJ7Q>; rel="next"
+         * @example <https://petstore.example/v1/pets?limit=100&cursor=AgAAAAAAAAAAAAAAFHXyJ7Q>; rel="next"
          */
         NextPage: string;
         /**
