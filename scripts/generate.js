@@ -7,7 +7,7 @@ import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { prometheusRule } from './prometheus-rule.js';
-import { environmentExample, withSettingsTable } from './settings-pages.js';
+import { withSettingsTable } from './settings-pages.js';
 
 const root = join(import.meta.dirname, '..');
 
@@ -42,7 +42,7 @@ run('clients/typescript/scripts/generate.js');
 const { settingsOf } = await import('../dist/libs/definition/src/read-settings.js');
 const { PET_STORE } = await import('../dist/src/app.description.js');
 const settings = await settingsOf(PET_STORE);
-write('.env.example', environmentExample(settings));
+write('.env.example', run('dist/src/cli.js', ['settings'], { cwd: tmpdir(), env: {} }));
 write('docs/operating.md', withSettingsTable(textOf('docs/operating.md'), settings));
 
 write('ops/kubernetes/monitoring/prometheus-rule.yaml', prometheusRule(textOf('ops/prometheus/alerts.yaml')));

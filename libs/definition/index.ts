@@ -5,4 +5,4 @@ export { checkDefinition, defineService, migrationsOf } from './src/definition.j
 export type { CommandContext, Commands, ConfigOf, LoadedPart, Part, ServiceDefinition } from './src/definition.js';
 export type { OpenedDatabase } from './src/definition.js';
 export { PlatformModule, SERVICE, servedBy } from './src/platform.module.js';
-export { configReader, loadEnvironmentFile, readConfig } from './src/read-settings.js';
+export { configReader, loadEnvironmentFile, readConfig, settingsOf } from './src/read-settings.js';

@@ -8,6 +8,7 @@ export {
   URI_VERSIONS,
 } from './src/application.js';
 export { commandHere, Config, isProduction, type Product, readSettings } from './src/config.js';
+export { environmentExample } from './src/environment-example.js';
 export { loadEnvironmentFile } from './src/environment-file.js';
 export { nearestName } from './src/nearest-name.js';
 export {

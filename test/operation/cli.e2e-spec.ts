@@ -88,11 +88,14 @@ test('seed adds as many pets as --count says', async () => {
   await dataSource.destroy();
 });
 
-testOnce('openapi prints the document that is checked in, without a database', async () => {
+testOnce.each([
+  ['openapi', 'openapi.json'],
+  ['settings', '.env.example'],
+])('%s prints %s as it is checked in, without a database', async (command, file) => {
   const settings = { DATABASE_URL: 'postgresql://nobody@127.0.0.1:1/none' };
-  const { code, stdout, stderr } = await petstoreOn(settings, 'openapi');
+  const { code, stdout, stderr } = await petstoreOn(settings, command);
   expect([code, stderr]).toEqual([0, '']);
-  expect(stdout).toBe(readFileSync(new URL('../../openapi.json', import.meta.url), 'utf8'));
+  expect(stdout).toBe(readFileSync(new URL(`../../${file}`, import.meta.url), 'utf8'));
 });
 
 const INTEGER = 'It must be an integer between 1 and';

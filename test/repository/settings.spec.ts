@@ -1,9 +1,9 @@
 import { readFileSync } from 'node:fs';
 import { StartupError } from '#runtime';
 import { configReader } from '#service';
-import { Config } from '#settings';
+import { Config, environmentExample } from '#settings';
 import { LOCK_TIMEOUT_MS } from '../../libs/postgres/src/schema/schema-lock.js';
-import { environmentExample, withSettingsTable } from '../../scripts/settings-pages.js';
+import { withSettingsTable } from '../../scripts/settings-pages.js';
 import { settingsOf } from '../../libs/definition/src/read-settings.js';
 import { PET_STORE } from '../../src/app.description.js';
 import { type PetStoreConfig, readConfig } from '../support/config.js';
@@ -13,7 +13,7 @@ const read = (path: string): string => readFileSync(new URL(`../../${path}`, imp
 const SETTINGS = await settingsOf(PET_STORE);
 
 test('.env.example and the table of settings are those of the declarations: run `npm run generate`', () => {
-  expect(read('.env.example')).toBe(environmentExample(SETTINGS));
+  expect(read('.env.example')).toBe(environmentExample(PET_STORE.info.title, SETTINGS));
   const page = read('docs/operating.md');
   expect(page).toBe(withSettingsTable(page, SETTINGS));
 });
@@ -24,8 +24,8 @@ describe('settings of features', () => {
 
   test('are known and documented as those of the platform, and refused in quotes', async () => {
     const settings = await settingsOf(defined({ PARTNER_URL: about }));
-    expect(environmentExample(settings)).toContain(`# ${about}`);
-    expect(environmentExample(settings)).toContain('PARTNER_URL=');
+    const text = `# ${about} Accepts what its feature takes.\n#PARTNER_URL=\n`;
+    expect(environmentExample('Shop', settings)).toContain(text);
     const read = await configReader(defined({ PARTNER_URL: about }));
     expect(() => read({ PARTNER_URL: '"x"' })).toThrow('PARTNER_URL must be without quotes around it');
     expect(read({ PARTNER_URL: 'x' })).toMatchObject({ PARTNER_URL: 'x' });

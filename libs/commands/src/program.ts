@@ -1,5 +1,6 @@
 import { Command, CommanderError } from 'commander';
-import { checkDefinition, type CommandContext, type ServiceDefinition } from '#definition';
+import { environmentExample } from '#settings';
+import { checkDefinition, type CommandContext, type ServiceDefinition, settingsOf } from '#definition';
 import { type ApplicationFunctions, OwnContext } from './own-context.js';
 import { addDatabaseCommands } from './database.js';
 import { addKeyCommands } from './keys.js';
@@ -29,6 +30,10 @@ export function createProgram(context: CommandContext): Command {
     .command('openapi')
     .description('print the OpenAPI document')
     .action(async () => context.print((await context.document()).json));
+  program
+    .command('settings')
+    .description('print the settings, as .env.example')
+    .action(async () => context.print(environmentExample(application.info.title, await settingsOf(application))));
   return program;
 }
 

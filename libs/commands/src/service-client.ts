@@ -23,8 +23,8 @@ export const MAX_HEADER_BYTES = 32 * 1_024 * 1_024;
 /** Whether there is a server. Its URI is read where it is needed. */
 const IS_SET = { ...optional('DATABASE_URL', '', '', (uri) => uri), neverEmpty: true as const };
 
-/** The command that needs no database, and the one that makes it. */
-const WITHOUT_DATABASE = 'openapi';
+/** The commands that need no database, and the one that makes it. */
+const WITHOUT_DATABASE = ['openapi', 'settings'];
 const MAKES_DATABASE = 'migrate';
 
 /**
@@ -43,7 +43,7 @@ export async function runInsteadInService(
   if (['keys', ...added.flatMap(({ inService = [] }) => inService)].includes(words[0] as string))
     await askService(context, words);
   await loadEnvironmentFile(application);
-  if (command.name() === WITHOUT_DATABASE) return;
+  if (WITHOUT_DATABASE.includes(command.name())) return;
   const { databaseUrl, dataDir } = await context.config();
   if (databaseUrl !== undefined) return;
   const { hasDatabase } = await import('#embedded-postgres');
