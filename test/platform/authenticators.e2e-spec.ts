@@ -2,6 +2,7 @@ import {
   type CanActivate,
   type ExecutionContext,
   Injectable,
+  Logger,
   Module,
   Sse,
   UnauthorizedException,
@@ -29,11 +30,11 @@ const CHECKS = { audience: 'pets', currentDate: new Date() };
 interface Claims {
   readonly azp?: unknown;
   readonly scope?: unknown;
-  readonly tenant?: string;
+  readonly tenant?: unknown;
 }
 
 function createJwt(claims: Claims & { readonly exp?: number } = {}): Promise<string> {
-  const own = { azp: 'web-shop', scope: 'pets:read pets:write', exp: Date.now() / 1000 + 60 };
+  const own = { azp: 'web-shop', tenant: 'acme', scope: 'pets:read pets:write', exp: Date.now() / 1000 + 60 };
   const all = { aud: 'pets', ...own, ...claims };
   return new SignJWT(all).setProtectedHeader(ISSUER).sign(privateKey);
 }
@@ -41,15 +42,18 @@ function createJwt(claims: Claims & { readonly exp?: number } = {}): Promise<str
 @Injectable()
 export class JwtAuthenticator extends Authenticator {
   static override readonly securitySchemes = { jwt: { type: 'http', scheme: 'bearer', bearerFormat: 'JWT' } } as const;
+  private readonly logger = new Logger(JwtAuthenticator.name);
 
   async authenticate({ headers }: Request): Promise<Caller | undefined> {
     const [, token] = /^Bearer (eyJ\S+)$/i.exec(headers.authorization ?? '') ?? [];
     if (token === undefined) return undefined;
-    const { payload } = await jwtVerify<Claims>(token, KEY_SET, CHECKS).catch(() => {
+    const { payload } = await jwtVerify<Claims>(token, KEY_SET, CHECKS).catch((error: Error) => {
+      this.logger.warn(`Refused a token: ${error.message}`);
       throw new UnauthorizedException('The token is not valid.');
     });
     const scopes = typeof payload.scope === 'string' ? payload.scope.split(' ') : [];
-    return { client: clientNameOf(payload.azp), scopes, tenant: payload.tenant };
+    const tenant = clientNameOf(payload.tenant);
+    return { client: `${encodeURIComponent(tenant)}:${clientNameOf(payload.azp)}`, scopes, tenant };
   }
 }
 
@@ -112,17 +116,46 @@ test('a JWT has its scopes, limit, retries, usage and name in the log', async ()
   expect([again.text, again.headers['idempotent-replayed']]).toEqual([created.text, 'true']);
   const refused = await list(createJwt({ azp, scope: 'pets:write' }));
   expect(refused.json).toMatchObject({ message: 'The client lacks the scope pets:read.', status: 403 });
-  expect(app.log.lines.filter(({ client }) => client === azp)).toHaveLength(3);
+  expect(app.log.lines.filter(({ client }) => client === `acme:${azp}`)).toHaveLength(3);
   await writeUsage(app);
   const usage = `SELECT operation, sum(calls)::int FROM key_usage JOIN api_key ON api_key.id = key_id
     JOIN client ON client.id = client_id WHERE client.name = $1 GROUP BY operation ORDER BY operation`;
-  expect(await app.sql(usage, [azp])).toContainEqual(['createPet', 2]);
+  expect(await app.sql(usage, [`acme:${azp}`])).toContainEqual(['createPet', 2]);
+});
+
+test('the tenants of one application share no Idempotency-Key: each gets its own row', async () => {
+  const headers = { 'idempotency-key': 'of both' };
+  const create = async (tenant: string): Promise<HttpAnswer> =>
+    app.client.post(
+      '/v1/pets',
+      { name: 'Rex', categoryId: 1, status: 'sold' },
+      { apiKey: await createJwt({ tenant }), headers },
+    );
+  const answers = [await create('north'), await create('south'), await create('north:web-shop')];
+  expect(answers.map((answer) => [answer.status, answer.headers['idempotent-replayed']])).toEqual(
+    answers.map(() => [201, undefined]),
+  );
+  expect(new Set(answers.map(({ json }) => (json as { id: number }).id)).size).toBe(3);
+  expect((await create('north')).text).toBe(answers[0]?.text);
+});
+
+test('a client names its tenant unmistakably', async () => {
+  const clientOf = async (claims: Claims): Promise<unknown> => {
+    const { headers } = await list(createJwt(claims));
+    return app.log.lines.findLast(({ requestId }) => requestId === headers['x-request-id'])?.['client'];
+  };
+  expect(await clientOf({ tenant: 'a:b', azp: 'c' })).toBe('a%3Ab:c');
+  expect(await clientOf({ tenant: 'a', azp: 'b:c' })).toBe('a:b:c');
 });
 
 test('401: a JWT that is expired, changed or of another issuer, a wrong API key, and two credentials', async () => {
   const jwt = await createJwt();
   expect((await list(createJwt({ exp: 1 }))).json).toMatchObject({ message: 'The token is not valid.', status: 401 });
   expect((await list(`${jwt.slice(0, -4)}AAAA`)).status).toBe(401);
+  const log = JSON.stringify(app.log.lines);
+  expect(log).toContain('Refused a token: \\"exp\\" claim timestamp check failed');
+  expect(log).toContain('Refused a token: signature verification failed');
+  expect(log).not.toContain(jwt.slice(0, 60));
   expect((await list(`eyJhbGciOiJub25lIn0${jwt.slice(jwt.indexOf('.'))}`)).status).toBe(401);
   expect(codeOf(await list('not-a-jwt'))).toEqual([401, 'invalid_api_key']);
   asked = 0;
@@ -138,8 +171,14 @@ test.each([
   ['401, as azp is missing', { azp: undefined }, 401],
   ['401, as azp is empty', { azp: '' }, 401],
   ['401, as azp is a number', { azp: 5 }, 401],
-  ['401, as azp has 256 characters', { azp: 'a'.repeat(256) }, 401],
-  ['200, as azp has 255 characters', { azp: 'a'.repeat(255) }, 200],
+  ['401, as tenant and azp have 256 characters', { azp: 'a'.repeat(251) }, 401],
+  ['200, as tenant and azp have 255 characters', { azp: 'a'.repeat(250) }, 200],
+  ['401, as tenant is missing', { tenant: undefined }, 401],
+  ['401, as tenant is empty', { tenant: '' }, 401],
+  ['401, as tenant is a number', { tenant: 7 }, 401],
+  ['401, as tenant is an array', { tenant: ['acme', 'beta'] }, 401],
+  ['401, as tenant has NUL', { tenant: 'ac\0me' }, 401],
+  ['401, as tenant has an unpaired surrogate', { tenant: '\ud800' }, 401],
   ['403, as scope is missing', { scope: undefined }, 403],
   ['403, as scope is a number', { scope: 5 }, 403],
 ])('a signed token: %s', async (_, claims, expected) => {
@@ -158,7 +197,7 @@ test('operators revoke such a client, and open streams end with the token', asyn
   const jwt = await createJwt({ azp: 'partner' });
   const stream = app.client.get('/v1/test-ticks', { apiKey: jwt }).catch(() => 'cut');
   await list(jwt);
-  const [entry] = await keys.list({ client: 'partner' });
+  const [entry] = await keys.list({ client: 'acme:partner' });
   expect(entry).toMatchObject({ prefix: '(no key)', scopes: [] });
   await expect(keys.rotate(String(entry?.id))).rejects.toThrow('is no API key: its client calls in another way');
   app.clock.travelTo(Date.now() + 61_000);

@@ -1,11 +1,16 @@
 import {
+  Body,
   type CanActivate,
   Controller,
+  Delete,
   Get,
   Inject,
   Injectable,
   Module,
   type NestInterceptor,
+  NotFoundException,
+  Param,
+  Post,
   Query,
   Scope,
   UnauthorizedException,
@@ -21,6 +26,9 @@ import {
   CurrentCaller,
   CursorParameter,
   DEFAULT_PAGE_SIZE,
+  type IdempotencyKey,
+  Idempotent,
+  Int64Parameter,
   Int64Property,
   int64Of,
   LimitParameter,
@@ -35,6 +43,7 @@ import { describeApplication } from '../../libs/service/src/without-service.js';
 import { PET_STORE } from '../../src/app.description.js';
 import { Handlers } from '../ordinary-nest/handlers.js';
 import { appModuleWith, createTestApp, type TestApp } from '../support/app.js';
+import type { HttpAnswer } from '../support/http-client.js';
 
 /* Who calls: for handlers, services, guards and interceptors of modules, and in the document. The tenants are those of docs/extending.md. */
 
@@ -69,9 +78,21 @@ class ToyEntity {
   @Column({ type: 'varchar' }) name: string;
 }
 
-class Toy {
-  @Int64Property({ description: 'Its identifier.' }) id: bigint;
-  @TextProperty({ description: 'Its name.', minLength: 1, maxLength: 9 }) name: string;
+class NewToy {
+  @TextProperty({ description: 'Its name.', minLength: 1, maxLength: 9 })
+  name: string;
+}
+
+class Toy extends NewToy {
+  @Int64Property({ description: 'Its identifier.' })
+  id: bigint;
+}
+
+const toToy = ({ id, name }: ToyEntity): Toy => Object.assign(new Toy(), { id: int64Of(id), name });
+
+class ToyPath {
+  @Int64Parameter({ description: 'The toy.' })
+  toyId: bigint;
 }
 
 class ListToysQuery {
@@ -82,11 +103,25 @@ class ListToysQuery {
 @Injectable()
 class ToysRepository extends SharedRepository<ToyEntity, Toy> {
   constructor(@InjectRepository(ToyEntity) toys: Repository<ToyEntity>) {
-    super(toys, ({ id, name }) => Object.assign(new Toy(), { id: int64Of(id), name }));
+    super(toys, toToy);
   }
 
   list(query: ListToysQuery, caller: Caller): Promise<Page<Toy>> {
     return this.page(query, { tenant: tenantOf(caller) });
+  }
+
+  add(toy: NewToy, caller: Caller, key?: IdempotencyKey): Promise<bigint> {
+    return this.insertOnce(key, toy, { ...toy, tenant: tenantOf(caller) });
+  }
+
+  async get(id: bigint, caller: Caller): Promise<Toy | undefined> {
+    const found = await this.repository.findOneBy({ id: String(id), tenant: tenantOf(caller) });
+    return found ? toToy(found) : undefined;
+  }
+
+  async delete(id: bigint, caller: Caller): Promise<boolean> {
+    const { affected } = await this.repository.delete({ id: String(id), tenant: tenantOf(caller) });
+    return affected === 1;
   }
 }
 
@@ -131,6 +166,27 @@ class TestToysController {
   @Get('caller')
   readCaller(@CurrentCaller() caller: Caller | undefined): unknown {
     return caller;
+  }
+
+  @Post()
+  async addToy(
+    @Body() toy: NewToy,
+    @CurrentCaller() caller: Caller,
+    @Idempotent() key: IdempotencyKey | undefined,
+  ): Promise<Toy> {
+    return Object.assign(new Toy(), { ...toy, id: await this.toys.add(toy, caller, key) });
+  }
+
+  @Get('by-id/:toyId')
+  async getToy(@Param() { toyId }: ToyPath, @CurrentCaller() caller: Caller): Promise<Toy> {
+    const toy = await this.toys.get(toyId, caller);
+    if (!toy) throw new NotFoundException();
+    return toy;
+  }
+
+  @Delete('by-id/:toyId')
+  async deleteToy(@Param() { toyId }: ToyPath, @CurrentCaller() caller: Caller): Promise<void> {
+    if (!(await this.toys.delete(toyId, caller))) throw new NotFoundException();
   }
 
   @Get('public')
@@ -196,6 +252,17 @@ test('a list by tenant: of a claim of a token, and of the client of an API key',
   expect((await app.client.get(`/v1/test-toys${next}`, byToken('shop', 'south'))).json).toMatchObject({
     code: 'invalid_cursor',
   });
+});
+
+test('a row belongs to the tenant that added it: others neither read nor delete it by its id', async () => {
+  const call = (method: string, path: string, tenant: string, body?: object): Promise<HttpAnswer> =>
+    app.client.send(method, `/v1/test-toys${path}`, { ...byToken('shop', tenant), body });
+  const { json } = await call('POST', '', 'west', { name: 'e' });
+  const path = `/by-id/${(json as { id: number }).id}`;
+  for (const method of ['GET', 'DELETE']) expect((await call(method, path, 'south')).status).toBe(404);
+  expect((await call('GET', path, 'west')).json).toEqual(json);
+  expect((await call('DELETE', path, 'west')).status).toBe(200);
+  expect((await call('DELETE', path, 'west')).status).toBe(404);
 });
 
 test.each<[string, object, Caller]>([

@@ -20,9 +20,10 @@ import {
   Sse,
 } from '@nestjs/common';
 import { APP_GUARD } from '@nestjs/core';
-import { ApiConsumes, ApiHeader, ApiOperation, OmitType, PartialType } from '@nestjs/swagger';
+import { ApiConsumes, ApiHeader, ApiOperation, ApiProperty, OmitType, PartialType } from '@nestjs/swagger';
 import { InjectRepository, TypeOrmModule } from '@nestjs/typeorm';
-import { Matches } from 'class-validator';
+import { Type } from 'class-transformer';
+import { ArrayMaxSize, IsObject, Matches, ValidateNested } from 'class-validator';
 import type { Request, Response } from 'express';
 import { Counter } from 'prom-client';
 import { Column, Entity, PrimaryGeneratedColumn, Repository } from 'typeorm';
@@ -212,6 +213,15 @@ class NewToy {
   @Int64Property({ description: 'The bundle.', required: false }) bundleId?: bigint;
 }
 
+class NewToys {
+  @ApiProperty({ type: [NewToy], maxItems: 100 })
+  @ArrayMaxSize(100)
+  @IsObject({ each: true })
+  @ValidateNested({ each: true })
+  @Type(() => NewToy)
+  toys: NewToy[];
+}
+
 class ToyChange extends PartialType(OmitType(NewToy, ['bundleId']), { skipNullProperties: false }) {}
 
 const TOY_NOT_FOUND = defineError('test_toy_not_found', 404, 'No toy has this identifier.');
@@ -354,6 +364,11 @@ class TestToysController {
     return this.toys.addAll(names.split('\n'));
   }
 
+  @Post('bulk')
+  checkToys(@Body() { toys }: NewToys): string[] {
+    return toys.map((toy) => `${toy.name} ${toy instanceof NewToy}`);
+  }
+
   @Post('tags')
   addTags(@Body() { tags }: Tagged): string[] {
     return tags;
@@ -484,6 +499,24 @@ test('an error with details, and a list with the rules of its items', async () =
   const tag = async (tags: unknown): Promise<number> =>
     (await app.client.post('/v1/test-toys/tags', { tags }, { apiKey })).status;
   expect([await tag(['new', 'red']), await tag(['new', 'new'])]).toEqual([201, 400]);
+});
+
+test('an array in a class is validated item by item, and documented', async () => {
+  const send = async (body: unknown): Promise<unknown> => {
+    const { status, json } = await app.client.post('/v1/test-toys/bulk', body, { apiKey });
+    return status === 201 ? json : [status, (json as { message: string }).message];
+  };
+  const toy = { name: 'top', note: null };
+  expect(await send({ toys: [toy, toy] })).toEqual(['top true', 'top true']);
+  expect(await send({ toys: [toy, { note: null }] })).toEqual([400, 'toys.1.name is required']);
+  const wrong = [{}, { toys: null }, { toys: toy }, { toys: [null] }, { toys: [1] }, { toys: [[toy]] }, [toy]];
+  for (const body of [...wrong, { toys: Array.from({ length: 101 }, () => toy) }]) {
+    expect([body, await send(body)]).toEqual([body, [400, expect.any(String)]]);
+  }
+  const { components } = (await app.client.get('/openapi.json')).json as {
+    components: { schemas: { NewToys: unknown } };
+  };
+  expect(components.schemas.NewToys).toMatchObject({ properties: { toys: { type: 'array', maxItems: 100 } } });
 });
 
 test('a signed body is accepted unchanged, and a changed one is refused', async () => {
