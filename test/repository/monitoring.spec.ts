@@ -24,14 +24,14 @@ const alerts = (parse(read('ops/prometheus/alerts.yaml')) as { groups: { rules: 
 const { tests } = parse(read('ops/prometheus/alerts.test.yaml')) as { tests: RuleTest[] };
 const runbook = read('docs/operating.md').split('\n## Alerts\n')[1]?.split('\n## ')[0] ?? '';
 
-test('the table of alerts has a row with an anchor for exactly the alerts, in their order', () => {
-  const rows = [...runbook.matchAll(/^\| <a id="(\w+)"><\/a>(\w+) /gm)].map(([, anchor, name]) => [anchor, name]);
-  expect(rows.length).toBeGreaterThan(10);
-  expect(rows).toEqual(alerts.map(({ alert }) => [alert.toLowerCase(), alert]));
+test('docs/operating.md has a section for exactly the alerts, in their order', () => {
+  const names = [...runbook.matchAll(/^### (Petstore\w+)$/gm)].map(([, name]) => name);
+  expect(names.length).toBeGreaterThan(10);
+  expect(names).toEqual(alerts.map(({ alert }) => alert));
 });
 
 test.each(alerts)(
-  '$alert has a severity, a row in the table of alerts, a test in which it fires and resolves, and one in which it does not fire',
+  '$alert has a severity, a section of its name, a test in which it fires and resolves, and one in which it does not fire',
   (one) => {
     const { alert: name, labels, annotations } = one;
     expect(labels.severity).toMatch(/^(page|ticket)$/);
