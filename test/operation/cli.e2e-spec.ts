@@ -116,7 +116,6 @@ if (engine === 'postgresql') {
     [['keys', 'create', '--client', ' '], /^A client's name has 1 to 255 printable characters .+\.$/],
     [['keys', 'create', '--client', 'x', '--scopes', 'pets:read,'], /^'' is no scope; /],
     [['keys', 'show', ''], /^No API key has the id or prefix ''\. .+\.$/],
-    [['keys', 'revoke', '1e3'], /^No API key has the id or prefix '1e3'\. .+\.$/],
     [
       ['deprecations', 'report', 'getPet', '--days', '1e3'],
       `option '--days <n>' argument '1e3' is invalid. ${INTEGER} 400.`,
@@ -126,12 +125,7 @@ if (engine === 'postgresql') {
       `option '--overlap <duration>' argument '-1h' is invalid. ${DURATION}`,
     ],
     [['migrat'], `unknown command 'migrat' (Did you mean migrate?)`],
-    [['keys', 'crate'], `unknown command 'crate' (Did you mean create?)`],
-    [['seed'], `required option '--count <n>' not specified`],
-    [['keys', 'list', '--clent=x'], `unknown option '--clent=x' (Did you mean --client?)`],
     [['keys', 'revoke', '1', '2'], "too many arguments for 'revoke'. Expected 1 argument but got 2."],
-    [['migrate', '--dry-run=maybe'], `unknown option '--dry-run=maybe'`],
-    [['migrate', 'status'], "too many arguments for 'migrate'. Expected 0 arguments but got 1."],
     [['deprecations', 'report', 'none'], /^'none' is no deprecated operation; deprecated are: .+\.$/],
   ])('%j fails with one line, which says what is wrong', async (args, expected) => {
     const { code, stdout, stderr } = await petstore(...args);

@@ -100,21 +100,14 @@ describe('an application with small limits', () => {
     await reaches(scrape, UNAVAILABLE('findSlow', 'database_slow'), 1);
   });
 
-  test('petstore_build_info has the versions of the service and of Node.js', async () => {
+  test('petstore_build_info has the versions of the service and of Node.js; without Redis nothing is said of it', async () => {
     const { version } = JSON.parse(readFileSync(new URL('../../package.json', import.meta.url), 'utf8')) as {
       version: string;
     };
     const metrics = await scrape();
     expect(valueOf(metrics, `petstore_build_info{version="${version}",node_version="${process.version}"}`)).toBe(1);
+    expect(metrics).not.toMatch(/petstore_redis_/);
   });
-});
-
-test('503 by cause: draining', async () => {
-  const { app, scrape } = await start();
-  (app.nest.getHttpAdapter() as unknown as { beforeClose(): void }).beforeClose();
-  expect((await app.client.get('/health/ready', { apiKey: null })).status).toBe(503);
-  await reaches(scrape, UNAVAILABLE('checkReadiness', 'draining'), 1);
-  await app.close();
 });
 
 test('open connections are counted, and those beyond the limit, which are dropped while the others are served', async () => {
@@ -142,14 +135,11 @@ test('open connections are counted, and those beyond the limit, which are droppe
   }
 });
 
-test('an unreachable Redis is shown; without Redis nothing is said of it', async () => {
+test('an unreachable Redis is shown', async () => {
   const { app, scrape } = await start({ REDIS_URL: 'redis://127.0.0.1:1' });
   await app.client.get('/v1/pets');
   expect(valueOf(await scrape(), 'petstore_redis_away')).toBe(1);
   await app.close();
-  const { app: without, scrape: scrapeIt } = await start();
-  expect(await scrapeIt()).not.toMatch(/petstore_redis_/);
-  await without.close();
 });
 
 test('METRICS_TOKEN opens /metrics and nothing else, without a client, a limit or usage', async () => {
@@ -172,11 +162,4 @@ test('METRICS_TOKEN opens /metrics and nothing else, without a client, a limit o
   const others = [`${METRICS_TOKEN}=`, METRICS_TOKEN.slice(0, -1), METRICS_TOKEN.toUpperCase()];
   for (const other of others) expect(await statusOf('/metrics', other)).toBe(401);
   await app.close();
-
-  const settings = { METRICS_TOKEN: 'another-token-after-a-restart-of-it' };
-  const { app: restarted } = await start(settings);
-  const tokens = [METRICS_TOKEN, settings.METRICS_TOKEN];
-  const statuses = tokens.map(async (apiKey) => (await restarted.client.get('/metrics', { apiKey })).status);
-  expect(await Promise.all(statuses)).toEqual([401, 200]);
-  await restarted.close();
 });

@@ -6,7 +6,8 @@ import { LARGE, SlowModule, TestSlowController } from '../support/slow.js';
 import { until } from '../support/until.js';
 
 test('during SHUTDOWN_DELAY_MS readiness is 503, so that load balancers see it, and requests are still served', async () => {
-  const app = await createTestApp({ settings: { SHUTDOWN_DELAY_MS: '1500' } });
+  const METRICS_TOKEN = 'the-token-of-prometheus+32/characters==';
+  const app = await createTestApp({ settings: { SHUTDOWN_DELAY_MS: '1500', METRICS_TOKEN } });
   const closed = app.close();
   const ready = await until(async () => {
     const answer = await app.client.get('/health/ready', { apiKey: null });
@@ -17,6 +18,8 @@ test('during SHUTDOWN_DELAY_MS readiness is 503, so that load balancers see it, 
   expect((await app.client.get('/health/live', { apiKey: null })).status).toBe(200);
   const pets = await app.client.get('/v1/pets');
   expect([pets.status, pets.headers.connection]).toEqual([200, 'close']);
+  const { text } = await app.client.get('/metrics', { apiKey: METRICS_TOKEN });
+  expect(text).toMatch(/^petstore_http_unavailable_total\{operation="checkReadiness",cause="draining"\} [1-9]/m);
   await closed;
 });
 

@@ -177,12 +177,6 @@ testOnce('a role without a right on a table of a feature', async () => {
   });
 });
 
-testOnce('another application with tables of other names shares the database', async () => {
-  const database = await databaseOf(createEmptyTestDatabase(), 'CREATE TABLE migrations (id serial, name varchar)');
-  expect((await petstore(database, 'migrate')).code).toBe(0);
-  expect((await petstore(database, 'migrate:status')).code).toBe(0);
-});
-
 describe('a database that was restored in part', () => {
   const again = /^petstore: Migration CreatePet1795219200000 failed and was undone: .+ already exists\.\n$/;
 

@@ -1,4 +1,13 @@
-import { Controller, Get, Injectable, Module, type Type as Class } from '@nestjs/common';
+import {
+  Controller,
+  Get,
+  type INestApplication,
+  Injectable,
+  type MiddlewareConsumer,
+  Module,
+  type NestModule,
+  type Type as Class,
+} from '@nestjs/common';
 import { ApiOkResponse, ApiOperation } from '@nestjs/swagger';
 import { TypeOrmModule } from '@nestjs/typeorm';
 import {
@@ -13,7 +22,8 @@ import {
   PrimaryColumn,
   type QueryRunner,
 } from 'typeorm';
-import { ApiKeysService } from '#access';
+import express from 'express';
+import { ApiKeysService, requireScopes } from '#access';
 import { Idempotency } from '#resources';
 import { Metrics } from '#ops';
 import { RequireScopes, Tag } from '#operations';
@@ -76,6 +86,25 @@ class TestShipsController {
 @Module({ imports: [TypeOrmModule.forFeature([ShipEntity])], controllers: [TestShipsController], providers: [Harbour] })
 class ShipsModule {}
 
+/** Answers by itself, as the routers of bull-board and proxies do. */
+const router = express.Router().get('/', (_, response) => void response.send('the queues'));
+
+/** The classes of `petstore-service/platform` that Nest instantiates: a module injects them in a constructor. */
+const INJECTABLES: readonly Class[] = [ApiKeysService, Clock, Config, Database, Idempotency, Metrics];
+
+@Module({
+  providers: INJECTABLES.map((type) => ({
+    provide: `own ${type.name}`,
+    inject: [type],
+    useFactory: (it: unknown) => it,
+  })),
+})
+class AskingModule implements NestModule {
+  configure(consumer: MiddlewareConsumer): void {
+    consumer.apply(requireScopes('queues:read'), router).forRoutes('/partner');
+  }
+}
+
 function migration(name: string, statement: string): new () => Migration {
   class Added implements Migration {
     readonly name = name;
@@ -96,7 +125,7 @@ const ADDED_MIGRATIONS = [
 ];
 
 const ADDED = {
-  features: [ShipsModule],
+  features: [ShipsModule, AskingModule],
   migrations: ADDED_MIGRATIONS,
   document: {
     title: 'Ship Service',
@@ -120,7 +149,8 @@ describe('a project', () => {
   const { stderr } = process;
   const write = stderr.write.bind(stderr);
   beforeAll(async () => {
-    app = await createTestApp(ADDED);
+    const setUp = (app: INestApplication): void => void app.use('/queues', requireScopes('queues:read'), router);
+    app = await createTestApp({ ...ADDED, setUp });
     stderr.write = (text: string) => printed.push(text) > 0;
   });
   afterAll(async () => {
@@ -187,6 +217,33 @@ describe('a project', () => {
     expect((await app.client.get('/v1/test-ships', { expects500: true })).status).toBe(500);
     expect(printed).toEqual([]);
   });
+
+  test('a module without imports gets every provider of the platform that packages may use', () => {
+    for (const type of INJECTABLES) expect(app.nest.get(`own ${type.name}`)).toBeInstanceOf(type);
+  });
+
+  test.each(['/queues', '/partner'])(
+    'requireScopes admits to middleware whom @RequireScopes admits to a handler: %s',
+    async (path) => {
+      const apiKey = await app.createApiKey({ scopes: ['queues:read'] });
+      const served = await app.client.get(path, { apiKey });
+      expect([served.status, served.text]).toEqual([200, 'the queues']);
+      expect(served.headers.ratelimit).toMatch(/^"client";r=/);
+      const others = [null, 'pets_wrong', await app.createApiKey({ scopes: ['pets:read'] })];
+      const refusals = others.map(
+        async (other) => (await app.client.get(path, { apiKey: other })).headers['www-authenticate'],
+      );
+      expect(await Promise.all(refusals)).toEqual([
+        'Bearer realm="petstore"',
+        'Bearer realm="petstore", error="invalid_token", error_description="The API key is not known"',
+        'Bearer realm="petstore", error="insufficient_scope", scope="queues:read"',
+      ]);
+    },
+  );
+
+  test('requireScopes refuses at once what is no scope', () => {
+    expect(() => requireScopes('admin')).toThrow("'admin' is no scope");
+  });
 });
 
 test('a test can replace a provider as in Nest', async () => {
@@ -195,22 +252,5 @@ test('a test can replace a provider as in Nest', async () => {
     override: (module) => module.overrideProvider(Harbour).useValue({ free: () => 3 }),
   });
   expect(await app.client.get('/v1/test-ships')).toMatchObject({ status: 200, text: '3' });
-  await app.close();
-});
-
-/** The classes of `petstore-service/platform` that Nest instantiates: a module injects them in a constructor. */
-const INJECTABLES: readonly Class[] = [ApiKeysService, Clock, Config, Database, Idempotency, Metrics];
-
-test('a module without imports gets every provider of the platform that packages may use', async () => {
-  const asking = INJECTABLES.map((type) => ({
-    provide: `own ${type.name}`,
-    inject: [type],
-    useFactory: (it: unknown) => it,
-  }));
-  @Module({ providers: asking })
-  class AskingModule {}
-
-  const app = await createTestApp({ features: [AskingModule] });
-  for (const type of INJECTABLES) expect(app.nest.get(`own ${type.name}`)).toBeInstanceOf(type);
   await app.close();
 });

@@ -13,7 +13,10 @@ import { until } from '../support/until.js';
  */
 
 const LOADER = new URL('../support/register-typescript.js', import.meta.url).href;
-const PROGRAM = join(import.meta.dirname, '../support/fragile-service.ts');
+const programOf = (file: string, ...words: string[]): string[] => [
+  ...['--import', LOADER, join(import.meta.dirname, '../support', file)],
+  ...words,
+];
 const KEY = 'bootstrap-key-of-the-tests';
 
 let database: TestDatabase;
@@ -21,20 +24,19 @@ let home: string;
 let service: ServiceProcess;
 let port: number;
 
-async function start(transport: string): Promise<void> {
+beforeAll(async () => {
   home = await mkdtemp(join(tmpdir(), 'petstore-alive-'));
   database = await createTestDatabase();
-  const settings = { ...database.settings, BOOTSTRAP_API_KEY: KEY, SHUTDOWN_TIMEOUT_MS: '5000' };
-  service = new ServiceProcess(settings, home, { program: ['--import', LOADER, PROGRAM, transport] });
-  port = Number(new URL(await service.origin()).port);
-}
-
-/** Stops the service by SIGTERM, and drops its database. */
-async function stop(): Promise<number | null> {
-  const code = await service.stop('SIGTERM');
+});
+afterAll(async () => {
   await database.drop();
   await rm(home, { recursive: true, force: true });
-  return code;
+});
+
+async function start(transport: string): Promise<void> {
+  const settings = { ...database.settings, BOOTSTRAP_API_KEY: KEY, SHUTDOWN_TIMEOUT_MS: '5000' };
+  service = new ServiceProcess(settings, home, { program: programOf('fragile-service.ts', transport) });
+  port = Number(new URL(await service.origin()).port);
 }
 
 const request = (target: string, ...fields: string[]): string =>
@@ -48,7 +50,7 @@ const statusesOf = (received: string): number[] =>
 
 describe('modules that answer in ways of their own', () => {
   beforeAll(() => start('none'));
-  afterAll(async () => expect(await stop()).toBe(0));
+  afterAll(async () => expect(await service.stop('SIGTERM')).toBe(0));
 
   const errors = (): unknown[] => service.stdout.match(/^\{.*"level":50,/gm) ?? [];
 
@@ -138,7 +140,7 @@ describe('modules that answer in ways of their own', () => {
 
 describe.each(['socket.io', 'ws'])('a gateway of %s', (transport) => {
   beforeAll(() => start(transport));
-  afterAll(async () => expect(await stop()).toBe(0));
+  afterAll(async () => expect(await service.stop('SIGTERM')).toBe(0));
 
   test('requests of its path, and others on the same connection', async () => {
     const polling = request(transport === 'ws' ? '/news' : '/socket.io/?EIO=4&transport=polling');
@@ -159,4 +161,35 @@ describe.each(['socket.io', 'ws'])('a gateway of %s', (transport) => {
     client.close();
     expect(statusesOf(await rawRequest(port, PETS + LAST))).toEqual([200, 200]);
   });
+});
+
+/* No function makes an application that answers without a key: `test/support/other-starts.ts`. */
+
+async function run(way: string): Promise<[code: number | null, output: string]> {
+  const other = new ServiceProcess(database.settings, home, { program: programOf('other-starts.ts', way) });
+  const code = await other.ended;
+  return [code, other.stdout + other.stderr];
+}
+
+test.each([
+  'NestFactory.create',
+  'NestFactory.create of entities',
+  'NestFactory.createApplicationContext',
+  'Test.createTestingModule',
+  'NestFactory.create after createApplication',
+])('%s fails, and names the functions to call', async (way) => {
+  const [code, output] = await run(way);
+  expect(output).toContain(
+    'Nothing would ask for API keys: only startService and createApplication make an application',
+  );
+  expect(output).toMatch(/runCommands its commands, and createTestApp its tests\. For a script, createApplication/);
+  expect(output).not.toContain('made');
+  expect(code).toBe(1);
+});
+
+test('a script works with the providers of the application, and ends', async () => {
+  const [code, output] = await run('script');
+  expect(output).toContain('found 0 pets');
+  expect(output).toMatch(/^made$/m);
+  expect(code).toBe(0);
 });

@@ -42,7 +42,7 @@ import {
 import { describeApplication } from '../../libs/service/src/without-service.js';
 import { PET_STORE } from '../../src/app.description.js';
 import { Handlers } from '../ordinary-nest/handlers.js';
-import { appModuleWith, createTestApp, type TestApp } from '../support/app.js';
+import { type Additions, appModuleWith, createTestApp, type TestApp } from '../support/app.js';
 import type { HttpAnswer } from '../support/http-client.js';
 
 /* Who calls: for handlers, services, guards and interceptors of modules, and in the document. The tenants are those of docs/extending.md. */
@@ -220,9 +220,32 @@ class TestTenantsController {
 })
 class ToysModule {}
 
+const { token } = TokenAuthenticator.securitySchemes;
+const SESSION = { session: { type: 'apiKey', in: 'cookie', name: 'sid' } } as const;
+const SECURED = new Handlers('test-secured');
+const decoratorsOf: Record<string, MethodDecorator[]> = {
+  plain: [RequireScopes('toys:read')],
+  named: [RequireScopes('toys:read'), ApiSecurity('token'), ApiBearerAuth('bearerAuth')],
+  scoped: [RequireScopes('toys:read'), ApiOAuth2(['toys:read'], 'token')],
+  session: [RequireScopes('toys:read'), ApiCookieAuth('session')],
+  'open/{id}': [ApiSecurity('token')],
+  guarded: [ApiCookieAuth('session')],
+};
+for (const [path, decorators] of Object.entries(decoratorsOf))
+  SECURED.add(Get(path.replace('{id}', ':id')), path, () => undefined, { decorators });
+
+@Module({ controllers: [SECURED.controller] })
+class SecuredModule {}
+
+const ADDED = {
+  features: [ToysModule, SecuredModule],
+  securitySchemes: SESSION,
+  defaultScopes: ['toys:read'],
+} satisfies Additions;
+
 let app: TestApp;
 beforeAll(async () => {
-  app = await createTestApp({ features: [ToysModule], defaultScopes: ['toys:read'] });
+  app = await createTestApp(ADDED);
   await app.sql(
     'CREATE TABLE test_toy (id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY, tenant varchar NOT NULL, name varchar NOT NULL)',
   );
@@ -295,51 +318,27 @@ test('undefined at public operations, with a key and without, and before a refus
   expect(seen).toEqual([]);
 });
 
-describe('security schemes', () => {
-  const { token } = TokenAuthenticator.securitySchemes;
-
-  const SESSION = { session: { type: 'apiKey', in: 'cookie', name: 'sid' } } as const;
-  const SECURED = new Handlers('test-secured');
-  const decoratorsOf: Record<string, MethodDecorator[]> = {
-    plain: [RequireScopes('toys:read')],
-    named: [RequireScopes('toys:read'), ApiSecurity('token'), ApiBearerAuth('bearerAuth')],
-    scoped: [RequireScopes('toys:read'), ApiOAuth2(['toys:read'], 'token')],
-    session: [RequireScopes('toys:read'), ApiCookieAuth('session')],
-    'open/{id}': [ApiSecurity('token')],
-    guarded: [ApiCookieAuth('session')],
-  };
-  for (const [path, decorators] of Object.entries(decoratorsOf)) {
-    SECURED.add(Get(path.replace('{id}', ':id')), path, () => undefined, { decorators });
-  }
-
-  @Module({ controllers: [SECURED.controller], providers: [TokenAuthenticator] })
-  class SecuredModule {}
-
-  test('an authenticator adds its own, which every operation that is not public takes beside the API key', async () => {
-    const additions = { features: [SecuredModule], securitySchemes: SESSION };
-    const secured = await createTestApp(additions);
-    const document = (await secured.client.get('/openapi.json')).json as OpenAPIObject;
-    // As the command makes it, without instances.
-    const made = await describeApplication(appModuleWith(additions), { ...secured.config, product: PET_STORE.product });
-    expect(JSON.parse(made.json)).toEqual(document);
-    await secured.close();
-    expect(document.components?.securitySchemes).toEqual({
-      bearerAuth: expect.objectContaining({ type: 'http', scheme: 'bearer' }) as object,
-      token,
-      ...SESSION,
-    });
-    expect(document.security).toEqual([{ bearerAuth: [] }, { token: [] }]);
-    const securityOf = (path: string): unknown => document.paths[`/test-secured/${path}`]?.get?.security;
-    expect(Object.keys(decoratorsOf).map(securityOf)).toEqual([
-      undefined,
-      undefined,
-      [{ bearerAuth: [] }, { token: ['toys:read'] }],
-      [
-        { bearerAuth: [], session: [] },
-        { token: [], session: [] },
-      ],
-      [],
-      [{ session: [] }],
-    ]);
+test('an authenticator adds its own security scheme, which every operation that is not public takes beside the API key', async () => {
+  const document = (await app.client.get('/openapi.json')).json as OpenAPIObject;
+  // As the command makes it, without instances.
+  const made = await describeApplication(appModuleWith(ADDED), { ...app.config, product: PET_STORE.product });
+  expect(JSON.parse(made.json)).toEqual(document);
+  expect(document.components?.securitySchemes).toEqual({
+    bearerAuth: expect.objectContaining({ type: 'http', scheme: 'bearer' }) as object,
+    token,
+    ...SESSION,
   });
+  expect(document.security).toEqual([{ bearerAuth: [] }, { token: [] }]);
+  const securityOf = (path: string): unknown => document.paths[`/test-secured/${path}`]?.get?.security;
+  expect(Object.keys(decoratorsOf).map(securityOf)).toEqual([
+    undefined,
+    undefined,
+    [{ bearerAuth: [] }, { token: ['toys:read'] }],
+    [
+      { bearerAuth: [], session: [] },
+      { token: [], session: [] },
+    ],
+    [],
+    [{ session: [] }],
+  ]);
 });

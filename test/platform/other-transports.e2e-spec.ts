@@ -7,7 +7,7 @@ import type { IncomingMessage } from 'node:http';
 import { WebSocket } from 'ws';
 import { ApiKeysService } from '#access';
 import { Public } from '#operations';
-import { createTestApp } from '../support/app.js';
+import { createTestApp, type TestApp } from '../support/app.js';
 
 /* A WebSocket gateway that checks keys itself. `refused-starts` has those that nothing would protect. */
 
@@ -33,14 +33,27 @@ class NewsGateway implements OnGatewayConnection<WebSocket> {
   }
 }
 
-test('a public gateway checks keys itself, and HTTP requests are served as well', async () => {
-  @Module({ providers: [NewsGateway] })
-  class NewsModule {}
+@Injectable()
+class Tasks {
+  double(value: number): number {
+    if (value < 0) throw new RangeError('It is negative.');
+    return value * 2;
+  }
+}
 
-  const app = await createTestApp({
+@Module({ providers: [NewsGateway, Tasks] })
+class NewsModule {}
+
+let app: TestApp;
+beforeAll(async () => {
+  app = await createTestApp({
     features: [NewsModule],
     setUp: (nest) => void nest.useWebSocketAdapter(new WsAdapter(nest)),
   });
+});
+afterAll(() => app.close());
+
+test('a public gateway checks keys itself, and HTTP requests are served as well', async () => {
   const connect = (key: string): WebSocket =>
     new WebSocket(`ws://127.0.0.1:${app.port}/news`, { headers: { authorization: `Bearer ${key}` } });
   const [code] = (await once(connect('no-key'), 'close')) as [number];
@@ -51,25 +64,12 @@ test('a public gateway checks keys itself, and HTTP requests are served as well'
   expect(String((await once(client, 'message'))[0])).toBe('{"event":"pong","data":"pong"}');
   expect((await app.client.get('/v1/pets')).status).toBe(200);
   expect((await app.client.get('/v1/pets', { apiKey: null })).status).toBe(401);
-  await app.close();
 });
 
 test('what code calls by ExternalContextCreator passes the platform, and its errors reach the caller', async () => {
-  @Injectable()
-  class Tasks {
-    double(value: number): number {
-      if (value < 0) throw new RangeError('It is negative.');
-      return value * 2;
-    }
-  }
-  @Module({ providers: [Tasks] })
-  class TasksModule {}
-
-  const app = await createTestApp({ features: [TasksModule] });
   const tasks = app.nest.get(Tasks);
   // eslint-disable-next-line @typescript-eslint/unbound-method -- Nest calls it with its instance
   const double = app.nest.get(ExternalContextCreator).create(tasks, tasks.double as never, 'double');
   expect(await double(4)).toBe(8);
   await expect(double(-1)).rejects.toThrow('It is negative.');
-  await app.close();
 });
