@@ -111,7 +111,6 @@ if (engine === 'postgresql') {
     ],
     [['migrat\x1b]0;a\x07\u202e'], `unknown command 'migrat\\u001b]0;a\\u0007\\u202e'`],
     [['pets_'.padEnd(54, 'x')], `unknown command 'pets_xxxxxxx…'`],
-    [['openapi', '--js\u009bon'], `unknown option '--js\\u009bon'`],
     [['move'], `required option '--to <URL>' not specified`],
     [['keys', 'create', '--client', ' '], /^A client's name has 1 to 255 printable characters .+\.$/],
     [['keys', 'create', '--client', 'x', '--scopes', 'pets:read,'], /^'' is no scope; /],

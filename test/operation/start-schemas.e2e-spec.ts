@@ -130,16 +130,14 @@ testOnce('a newer, compatible schema is fine', async () => {
 });
 
 testOnce('a migration whose class was renamed after it was applied', async () => {
-  for (const isCompatible of [true, false]) {
-    const database = await databaseOf(
-      createTestDatabase(),
-      `UPDATE schema_migration SET name = 'MakePet1795219200000', backward_compatible = ${isCompatible} WHERE name = 'CreatePet1795219200000'`,
-    );
-    await expectRefusals(
-      database,
-      /^petstore: Migration CreatePet1795219200000 has the time of MakePet1795219200000, which is applied\. If its class was renamed, give it its old name again; otherwise another time\.\s*$/,
-    );
-  }
+  const database = await databaseOf(
+    createTestDatabase(),
+    `UPDATE schema_migration SET name = 'MakePet1795219200000', backward_compatible = false WHERE name = 'CreatePet1795219200000'`,
+  );
+  await expectRefusals(
+    database,
+    /^petstore: Migration CreatePet1795219200000 has the time of MakePet1795219200000, which is applied\. If its class was renamed, give it its old name again; otherwise another time\.\s*$/,
+  );
 });
 
 testOnce("a schema of the owner's name, which the service does not look into", async () => {

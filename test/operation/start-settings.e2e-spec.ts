@@ -31,9 +31,9 @@ describe('.env', () => {
   beforeEach(async () => (database = await createTestDatabase()));
   afterEach(() => database.drop());
 
-  testOnce('with a byte order mark: its first line counts, too', async () => {
-    await writeFile(join(home, '.env'), `\uFEFFDATABASE_URL=${database.settings.DATABASE_URL}\r\nLOG_LEVEL=silent\r\n`);
-    const service = services.start();
+  testOnce('with a byte order mark: its first line counts, too, and the environment overrides it', async () => {
+    await writeFile(join(home, '.env'), `\uFEFFDATABASE_URL=${database.settings.DATABASE_URL}\r\nLOG_LEVEL=wrong\r\n`);
+    const service = services.start({ LOG_LEVEL: 'silent' });
     await service.origin();
     expect(service.stdout).toBe('');
     // The embedded database would print its first key.

@@ -1,7 +1,7 @@
 import { execFile } from 'node:child_process';
 import { once } from 'node:events';
 import { existsSync } from 'node:fs';
-import { mkdir, mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises';
+import { mkdir, mkdtemp, readdir, readFile, rm } from 'node:fs/promises';
 import { type AddressInfo, connect, createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -31,7 +31,8 @@ import { Services } from './support/services.js';
 import.meta.jest.setTimeout(120_000);
 
 const BOOTSTRAP_API_KEY = 'bootstrap-key-of-the-tests';
-const CLI = join(import.meta.dirname, '../../dist/src/cli.js');
+const ROOT = join(import.meta.dirname, '../..');
+const CLI = join(ROOT, 'dist/src/cli.js');
 
 let database: TestDatabase;
 /** Working directory of the processes; it has no `.env` unless a test writes one. */
@@ -50,7 +51,7 @@ afterEach(async () => {
 });
 
 test('runs until SIGTERM, and ends with exit code 0', async () => {
-  const service = services.start({ ...database.settings, BOOTSTRAP_API_KEY });
+  const service = services.start({ ...database.settings, BOOTSTRAP_API_KEY, LOG_LEVEL: 'debug' });
   const client = new HttpClient(await service.origin(), BOOTSTRAP_API_KEY);
   expect((await client.post('/v1/pets', { name: 'Rex', categoryId: 7 })).status).toBe(201);
   expect(await service.stop('SIGTERM')).toBe(0);
@@ -58,7 +59,8 @@ test('runs until SIGTERM, and ends with exit code 0', async () => {
     /^The Pet Store Service listens on \S+\nTo make an API key: .+\nDocumentation: \S+\n$/,
   );
   const lines = service.stdout.trim().split('\n');
-  expect(lines.map((line) => (JSON.parse(line) as { msg: string }).msg)).toContain('request');
+  const messages = lines.map((line) => (JSON.parse(line) as { msg: string }).msg);
+  expect(messages).toEqual(expect.arrayContaining(['request', 'Nest application successfully started']));
   expect(service.stdout).not.toContain(BOOTSTRAP_API_KEY);
 });
 
@@ -90,19 +92,11 @@ testOnce('the bundle that production starts serves what the modules do, and a st
   expect(files.length).toBeLessThan(MOST_FILES);
 
   const client = new HttpClient(await services.start(database.settings).origin());
-  const published = await readFile(join(import.meta.dirname, '../../openapi.json'), 'utf8');
+  const published = await readFile(join(ROOT, 'openapi.json'), 'utf8');
   expect((await client.get('/openapi.json', { apiKey: null })).text).toBe(published);
   for (const path of ['/openapi.yaml', '/docs', '/docs/guide', '/docs/assets/swagger-ui.css']) {
     expect([path, (await client.get(path, { apiKey: null })).status]).toEqual([path, 200]);
   }
-});
-
-testOnce('settings come from .env in the working directory, and the environment overrides them', async () => {
-  await writeFile(join(home, '.env'), `# settings\nBOOTSTRAP_API_KEY=${BOOTSTRAP_API_KEY}\nLOG_LEVEL=wrong\n`);
-  const service = services.start({ ...database.settings, LOG_LEVEL: 'silent' });
-  const client = new HttpClient(await service.origin(), BOOTSTRAP_API_KEY);
-  expect((await client.get('/v1/pets')).status).toBe(200);
-  expect(service.stdout).toBe('');
 });
 
 if (engine === 'embedded') {
@@ -128,14 +122,6 @@ if (engine === 'embedded') {
   });
 }
 
-testOnce('log lines, those of Nest included, are written while it runs, and no API key with DATABASE_URL', async () => {
-  const service = services.start({ ...database.settings, LOG_LEVEL: 'debug' });
-  await fetch(`${await service.origin()}/health/live`);
-  await until(() => service.stdout.includes('"operation":"checkLiveness"'));
-  expect(service.stdout).toContain('Nest application successfully started');
-  expect(service.stderr).not.toMatch(/API_KEY|pets_/);
-});
-
 describe('a start is refused, and the line says what to do:', () => {
   testOnce('a BOOTSTRAP_API_KEY that looks like a key of this service but has a wrong checksum', async () => {
     const line = await services.refusal({ ...database.settings, BOOTSTRAP_API_KEY: `pets_${'secret0'.repeat(7)}` });
@@ -144,7 +130,7 @@ describe('a start is refused, and the line says what to do:', () => {
   });
 
   testOnce('arguments, which only commands have', async () => {
-    const main = join(import.meta.dirname, '../../dist/bundle/main.js');
+    const main = join(ROOT, 'dist/bundle/main.js');
     expect(await services.refusal(database.settings, [main, '--help'])).toBe(
       'petstore: The service takes no arguments such as --help: .env.example describes its settings. For commands: npm run petstore -- --help.',
     );
@@ -153,13 +139,6 @@ describe('a start is refused, and the line says what to do:', () => {
   testOnce.each(['203.0.113.1', '256.1.1.1'])('HOST=%s, which is no address of this machine', async (host) => {
     const line = await services.refusal({ ...database.settings, HOST: host });
     expect(line).toMatch(/^petstore: .+\. Set HOST to an address of this machine, or PORT to one above 1023\.$/);
-  });
-
-  test('an empty database with MIGRATE_ON_START=false: the line names the command', async () => {
-    const empty = await createEmptyTestDatabase();
-    const line = await services.refusal({ ...empty.settings, MIGRATE_ON_START: 'false' });
-    expect(line).toMatch(/^petstore: The database schema is empty\. Run 'npm run petstore -- migrate'\. .+$/);
-    await empty.drop();
   });
 
   if (engine === 'postgresql') {

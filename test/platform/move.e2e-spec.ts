@@ -382,7 +382,6 @@ describe('whatever others set', () => {
   afterEach(() => parsers.forEach((parser, type) => pg.types.setTypeParser(type, parser as (text: string) => unknown)));
 
   test.each([
-    ['DateStyle German', { ...HOSTILE, datestyle: 'German' }],
     ['DateStyle SQL, DMY', { ...HOSTILE, datestyle: 'SQL, DMY' }],
     ['global parsers of pg', undefined],
   ])('every row is moved: %s', async (_, settings?: Readonly<Record<string, string>>) => {
