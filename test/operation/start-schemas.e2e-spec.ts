@@ -162,6 +162,11 @@ testOnce('a search_path of which no schema exists', async () => {
   );
 });
 
+testOnce('another application with tables of other names shares the database', async () => {
+  const database = await databaseOf(createEmptyTestDatabase(), 'CREATE TABLE migrations (id serial, name varchar)');
+  expect((await petstore(database, 'migrate')).code).toBe(0);
+});
+
 testOnce('a role without a right on a table of a feature', async () => {
   const database = await databaseOf(
     createTestDatabase(),

@@ -32,7 +32,7 @@ const specs = ['src', 'libs', 'test'].flatMap((folder) =>
 );
 
 test('every test belongs to one project, or to one for each engine if it is end-to-end', () => {
-  const engines = ['any-engine', 'postgresql', 'embedded'];
+  const engines = ['any-engine', 'postgresql', 'modules', 'embedded'];
   for (const spec of specs) {
     const found = projectsOf(spec).map((name) => name.replace('-rest', ''));
     const isEndToEnd = spec.endsWith('.e2e-spec.ts');
