@@ -100,7 +100,7 @@ test('sslmode=verify-full with sslrootcert: every connection is encrypted, and t
   expect(encrypted.length).toBeGreaterThanOrEqual(1);
   expect(encrypted.every(([ssl]) => ssl)).toBe(true);
 
-  const tls = / cannot be used: .*Correct host, port, sslmode or certificates, or mend the server\.$/;
+  const tls = / cannot be used: .*Correct host, port, user, password, sslmode or certificates, or mend the server\.$/;
   expect(await services.refusal(verified('localhost', 'other-ca.crt'))).toMatch(tls);
   // The certificate is for localhost only.
   expect(await services.refusal(verified('127.0.0.1', 'ca.crt'))).toMatch(tls);
