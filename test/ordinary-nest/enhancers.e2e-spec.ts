@@ -181,6 +181,12 @@ describe('pets', () => {
     timeout: { intercept: (_, next) => next.handle().pipe(timeout(60_000)) },
     audit: { intercept: (_, next) => next.handle().pipe(tap((value) => audited.push(JSON.stringify(value)))) },
     mapping: { intercept: (_, next) => next.handle().pipe(map((data: unknown) => ({ data }))) },
+    adding: { intercept: (_, next) => next.handle().pipe(map((data: object) => ({ ...data, total: 2 }))) },
+  };
+  /** What a client gets in place of a text. */
+  const CHANGED: Record<string, (text: string) => string> = {
+    mapping: (text) => `{"data":${text}}`,
+    adding: (text) => `${text.slice(0, -1)},"total":2}`,
   };
 
   class ChosenInterceptor implements NestInterceptor {
@@ -211,13 +217,13 @@ describe('pets', () => {
       const { pathname } = new URL(String(headers.location));
       for (const kind of Object.keys(KINDS)) {
         const chosen = { headers: { 'x-interceptor': kind } };
-        const sent = (text: string): string => (kind === 'mapping' ? `{"data":${text}}` : text);
+        const sent = CHANGED[kind] ?? ((text: string) => text);
         // Twice: the second response is from the cache.
         for (const path of ['/v1/pets?limit=1', '/v1/pets', pathname].flatMap((each) => [each, each])) {
           const [plain, answer] = [await client.get(path), await client.get(path, chosen)];
           const { nextCursor } = /cursor=(?<nextCursor>[^>]+)/.exec(String(plain.headers.link))?.groups ?? {};
           expect([path, nextCursor !== undefined]).toEqual([path, path === '/v1/pets?limit=1']);
-          if (kind === 'mapping' && path !== pathname) {
+          if (kind in CHANGED && path !== pathname) {
             // The page as the handler has returned it: its address is the module's to give.
             const cursor = nextCursor === undefined ? '' : `,"nextCursor":"${nextCursor}"`;
             expect([answer.status, answer.text]).toEqual([200, sent(`{"items":${plain.text}${cursor}}`)]);

@@ -210,6 +210,12 @@ test('the service serves what was generated, after the command migrate, and its 
   const added = await client.post('/v1/gift-boxes', { name: 'First' }, { apiKey });
   expect([added.status, added.json]).toEqual([201, { id: 1, name: 'First   ' }]);
   expect((await client.get('/v1/gift-boxes', { apiKey })).json).toEqual([added.json]);
+  // A create that is committed succeeds, though its row cannot be read.
+  const { username } = new URL(database.settings.DATABASE_URL ?? '');
+  const rights = `REVOKE SELECT ON gift_box FROM ${username}; GRANT SELECT (id) ON gift_box TO ${username}`;
+  await administer(database.ownerSettings.DATABASE_URL ?? '', rights);
+  const unread = await client.post('/v1/gift-boxes', { name: 'Next' }, { apiKey });
+  expect([unread.status, unread.json]).toEqual([201, { id: 2, name: 'Next' }]);
 
   const answers = [
     await client.post('/v1/gadgets', { any: 1 }),

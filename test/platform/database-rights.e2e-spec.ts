@@ -1,10 +1,13 @@
 import { randomUUID } from 'node:crypto';
 import { readFile } from 'node:fs/promises';
-import { DataSource } from 'typeorm';
+import { Column, DataSource, Entity, getMetadataArgsStorage, PrimaryColumn } from 'typeorm';
 import { ApiKeysService } from '#access';
 import { Database, migrate, openDatabase } from '#postgres';
 import { MIGRATIONS, readConfig } from '../support/config.js';
 import { ExpiredKeys } from '../../libs/resources/src/idempotency/idempotency-key.repository.js';
+import { entitiesOf } from '../../libs/service/src/without-service.js';
+import { AppModule } from '../../src/app.module.js';
+import { PetEntity } from '../../src/pets/pet.entity.js';
 import { seedPets } from '../../src/pets/pets.seed.js';
 import { createTestApp, type TestApp } from '../support/app.js';
 import {
@@ -97,6 +100,18 @@ test('with another search_path migrate makes the tables in its first schema, whe
   await shop.close();
   await dataSource.destroy();
   await created.drop();
+});
+
+/** Loaded, and no entity of the service: PostgreSQL has no such type. */
+@Entity('test_elsewhere')
+class ElsewhereEntity {
+  @PrimaryColumn('int') id: number;
+  @Column('datetime') at: Date;
+}
+
+test('migrate:status looks at the entities of the service, and at no other class', async () => {
+  expect(getMetadataArgsStorage().tables.map(({ target }) => target)).toContain(ElsewhereEntity);
+  expect(await entitiesOf(AppModule, readConfig({}))).toEqual([PetEntity]);
 });
 
 describe('a database in a state that would hide rows or fail requests', () => {

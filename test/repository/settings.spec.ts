@@ -20,11 +20,11 @@ test('.env.example and the table of settings are those of the declarations: run 
 
 describe('settings of features', () => {
   const defined = (settings: Record<string, string>) => ({ ...PET_STORE, settings });
-  const about = 'Address of the partner.';
+  const about = 'Address of\nthe partner.';
 
   test('are known and documented as those of the platform, and refused in quotes', async () => {
     const settings = await settingsOf(defined({ PARTNER_URL: about }));
-    const text = `# ${about} Accepts what its feature takes.\n#PARTNER_URL=\n`;
+    const text = '\n# Address of the partner. Accepts what its feature takes.\n#PARTNER_URL=\n';
     expect(environmentExample('Shop', settings)).toContain(text);
     const read = await configReader(defined({ PARTNER_URL: about }));
     expect(() => read({ PARTNER_URL: '"x"' })).toThrow('PARTNER_URL must be without quotes around it');

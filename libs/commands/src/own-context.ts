@@ -1,5 +1,5 @@
 import type { Type } from '@nestjs/common';
-import type { DataSource, DataSourceOptions } from 'typeorm';
+import type { DataSource } from 'typeorm';
 import type { OpenApiDocument } from '#operations';
 import { Clock, printableLines, type StartupError } from '#runtime';
 import {
@@ -16,8 +16,8 @@ import { messageText, write } from './terminal.js';
 export interface ApplicationFunctions {
   /** See `CommandContext.document`. */
   document(config: CoreConfig): Promise<OpenApiDocument>;
-  /** The entities of the application, by TypeORM's decorators. */
-  entities(): Promise<DataSourceOptions['entities']>;
+  /** The entities of the application. */
+  entities(config: CoreConfig): Promise<Type[]>;
   /** The text of an error that ends a command of a product. */
   failureText(error: unknown, product: string): Promise<string>;
 }
@@ -73,11 +73,12 @@ export class OwnContext implements CommandContext {
     // Nest's logger would print warnings to standard output, which is for results, such as a new key.
     const warn = (message: string): void => this.tell(`${this.application.product.name}: ${message}\n`);
     Logger.overrideLogger({ log: warn, warn, error: warn });
+    const config = await this.config();
     const dataSource = await openDatabase(
-      await this.config(),
+      config,
       await migrationsOf(this.application),
       schema === 'current',
-      schema === 'inspected' ? await this.functions.entities() : [],
+      schema === 'inspected' ? { ...this.application.typeorm, entities: await this.functions.entities(config) } : {},
     );
     try {
       return await work(dataSource);

@@ -68,12 +68,9 @@ export async function openDatabase(
   config: PostgresConfig,
   migrations: readonly MigrationSource[],
   isCurrent = false,
-  entities: DatabaseOptions['entities'] = [],
+  more: Partial<DatabaseOptions> = {},
 ): Promise<DataSource> {
-  const options = {
-    ...(await dataSourceOptions({ ...directly(config), startTimeoutMs: 0 }, migrations)),
-    entities,
-  };
+  const options = { ...more, ...(await dataSourceOptions({ ...directly(config), startTimeoutMs: 0 }, migrations)) };
   return isCurrent ? openCurrentDatabase(options) : openDataSource(options);
 }
 

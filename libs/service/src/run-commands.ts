@@ -11,10 +11,7 @@ import type { ServiceDefinition } from '#definition';
 export async function runCommands(definition: ServiceDefinition, load: () => Promise<Type>): Promise<void> {
   await runProgram(definition, {
     document: async (config) => (await import('./without-service.js')).describeApplication(await load(), config),
-    entities: async () => {
-      await load();
-      return (await import('typeorm')).getMetadataArgsStorage().tables.map(({ target }) => target);
-    },
+    entities: async (config) => (await import('./without-service.js')).entitiesOf(await load(), config),
     failureText: async (...failure) => (await import('./failure-text.js')).failureText(...failure),
   });
 }

@@ -19,8 +19,8 @@ export class SampleThingsRepository extends SharedRepository<SampleThingEntity, 
    */
   async insert(newSampleThing: NewSampleThing, key?: IdempotencyKey): Promise<SampleThing> {
     const id = await this.insertOnce(key, newSampleThing);
-    // As it is stored: a column may round. After a repeated request it may be gone.
-    return (await this.find(id)) ?? Object.assign(new SampleThing(), { ...newSampleThing, id });
+    // As it is stored: a column may round. It may be gone after a repeated request, and is stored even if it cannot be read now.
+    return (await this.find(id).catch(() => undefined)) ?? Object.assign(new SampleThing(), { ...newSampleThing, id });
   }
 
   /** Whether there was a row to delete. */
