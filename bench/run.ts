@@ -57,7 +57,7 @@ try {
 }
 
 function ownCommand(program: string): Command {
-  return [process.execPath, '--no-allocation-site-pretenuring', resolve(ROOT, program)];
+  return [process.execPath, '--no-allocation-site-pretenuring', '--min-semi-space-size=16', resolve(ROOT, program)];
 }
 
 /** A running server and the size of its catalogue. */

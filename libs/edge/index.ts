@@ -1,6 +1,6 @@
 import type { INestApplication } from '@nestjs/common';
 
-export { type BodyPlan, parseForm } from './src/body-reader.js';
+export { type BodyPlan, FIELD_NAMES, parseForm } from './src/body-reader.js';
 export { DRAIN_SETTINGS } from './src/connections/drain.js';
 export { ErrorFilter } from './src/error.filter.js';
 export { PlatformExpressAdapter, type RequestObserver } from './src/express-adapter.js';

@@ -23,9 +23,8 @@ export const MAX_HEADER_BYTES = 32 * 1_024 * 1_024;
 /** Whether there is a server. Its URI is read where it is needed. */
 const IS_SET = { ...optional('DATABASE_URL', '', '', (uri) => uri), neverEmpty: true as const };
 
-/** The commands that need no database, and the one that makes it. */
+/** The commands that need no database. */
 const WITHOUT_DATABASE = ['openapi', 'settings'];
-const MAKES_DATABASE = 'migrate';
 
 /**
  * Returns when this process must run the command, with the variables of `.env` loaded. Throws CommanderError with the exit code when
@@ -50,7 +49,7 @@ export async function runInsteadInService(
   if (await hasDatabase(dataDir)) return;
   const directory = resolve(dataDir);
   const { newDatabase, dryRun } = command.opts<{ newDatabase?: boolean; dryRun?: boolean }>();
-  if (newDatabase || (command.name() === MAKES_DATABASE && !dryRun)) {
+  if (newDatabase || (command.name() === 'migrate' && !dryRun)) {
     context.tell(`Making a new database in DATA_DIR '${directory}'.\n`);
     return;
   }

@@ -212,12 +212,15 @@ function textOf(bytes: Buffer): string {
  * would not be validated. Bytes that are not UTF-8 become unpaired surrogates, which are no valid text.
  */
 export function parseForm(text: string | null): ParsedUrlQuery {
-  // Node calls a decoder for each name and value, also where there is nothing to decode.
-  return parseUrlEncoded(text ?? '', '&', '=', text?.includes('%') ? ENCODED : PLAIN);
+  return parseUrlEncoded(text ?? '', '&', '=', { maxKeys: 0, decodeURIComponent: decode });
 }
 
-const PLAIN = { maxKeys: 0 };
-const ENCODED = { ...PLAIN, decodeURIComponent: decodePercent };
+/** Names that handlers declare, each by itself: V8 finds members by a text of the program faster than by a piece of a URL. */
+export const FIELD_NAMES = new Map<string, string>();
+
+function decode(text: string): string {
+  return FIELD_NAMES.get(text) ?? (text.includes('%') ? decodePercent(text) : text);
+}
 
 function decodePercent(text: string): string {
   try {

@@ -2,6 +2,7 @@ import { applyDecorators, type Type } from '@nestjs/common';
 import { ApiProperty, type ApiPropertyOptions } from '@nestjs/swagger';
 import { Transform, type TransformFnParams } from 'class-transformer';
 import { ValidateBy } from 'class-validator';
+import { FIELD_NAMES } from '#edge';
 import type { Fault } from '#errors';
 import { rulesOf } from './class-rules.internals.js';
 import { classesOf, hasTransformersBeside, sentNameOf } from './class-transformers.internals.js';
@@ -153,6 +154,7 @@ function describe(type: Type) {
     .map(({ context }) => (context as { checked?: unknown } | undefined)?.checked)
     .filter((each) => each instanceof CheckedProperty);
   const names = new Set(properties.map(({ name }) => name));
+  for (const name of names) FIELD_NAMES.set(name, name);
   const isOurs = names.size === rules.length && !hasTransformersBeside(type, [...names]);
   return {
     hasRules: rules.length > 0,

@@ -164,17 +164,18 @@ function storable(value: unknown, { type, data }: ArgumentMetadata, definition: 
 
 /** @throws ApiError INVALID_PARAMETER that lists the unknown and repeated names in a query, MAX_NAMED_FAULTS at most */
 function checkNames(query: Fields, properties: readonly CheckedProperty[]): void {
-  const names = properties.map(({ name }) => name);
   const faults: Fault[] = [];
   for (const name of Object.keys(query)) {
     if (faults.length === MAX_NAMED_FAULTS) break;
-    if (!names.includes(name)) {
+    const property = properties.find((each) => each.name === name);
+    if (property === undefined) {
+      const names = properties.map((each) => each.name);
       const nearest = nearestName(name, names);
       const known = names.length > 0 ? `known are ${names.join(', ')}` : 'this operation has none';
       const advice = nearest === undefined ? known : `did you mean '${nearest}'?`;
       const message = `unknown query parameter '${name}'; ${advice}`;
       faults.push({ property: name, rule: 'additionalProperties', message });
-    } else if (Array.isArray(query[name]) && !properties.some((each) => each.name === name && each.isArray)) {
+    } else if (Array.isArray(query[name]) && !property.isArray) {
       faults.push(givenTwice(name));
     }
   }
