@@ -150,7 +150,7 @@ class Attempt {
   }
 
   private resolve(text: string): string {
-    return text.replace(/\$([a-z]+)/g, (match, name: string) => {
+    return text.replace(/\$([a-z_]+)/g, (match, name: string) => {
       const value = this.said.get(name);
       if (value === undefined && !LEARNED.includes(name)) throw new UnknownVariable(match);
       return value ?? match;

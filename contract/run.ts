@@ -24,7 +24,7 @@ const options = new Program('contract')
   .option('--base <url>', 'its PUBLIC_BASE_URL, with which its links begin', 'http://localhost:3000/v1')
   .option(
     '--let <name=value>',
-    'a variable of rows: second, other, reader, metrics, expired, revoked are further keys',
+    'a variable of rows: other, expired, revoked are further keys, pets_read and so on those of one scope',
     variable,
     {},
   )

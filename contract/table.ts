@@ -13,8 +13,9 @@ import { join } from 'node:path';
  * - `every 4xx of /v1/` in place of a request: a promise of all such responses. Then `never` forbids what a regular expression
  *   finds in the body, and `only` lists the fields that may occur.
  * - `‹a ¦ b›` makes one row of each, the same one everywhere in the row; `(a×9)` is nine times `a`. In requests `⏎` is CRLF, `…`
- *   waits for bytes of the response, at most 1 s, `\xff` a byte. Variables are `$key`, `$base` (PUBLIC_BASE_URL), `$origin` (of it), `$unique` (a new text for each row), those
- *   that the runner is given, and what the row's first response with it has said: `$id`, `$body`, `$length`, `$tag`, `$next`, `$cursor`, `$allow`.
+ *   waits for bytes of the response, at most 1 s, `\xff` a byte. Variables are `$key`, `$pets_read` (a key with this scope alone),
+ *   `$base` (PUBLIC_BASE_URL), `$origin` (of it), `$unique` (a new text for each row), those that the runner is given, and what the row's
+ *   first response with it has said: `$id`, `$body`, `$length`, `$tag`, `$next`, `$cursor`, `$allow`.
  * - The basis is a section of the specification, or entries of docs/decisions.md and docs/security.md. Without one, the row itself
  *   is the decision, and needs no reason.
  */

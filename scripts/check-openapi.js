@@ -1,15 +1,30 @@
 /**
  * Compares openapi.json with the document of the last release. Fails when a client of that release would break, unless
- * openapi.accepted.json has the change with its reason. Of what may pass, it prints only what this branch has changed.
+ * openapi.accepted.json has the change with its reason: `--accept <reason>` adds it. Of what may pass, it prints only what this branch
+ * has changed.
  */
+import { Command, InvalidArgumentError } from 'commander';
 import { spawnSync } from 'node:child_process';
-import { readFileSync } from 'node:fs';
+import { readFileSync, writeFileSync } from 'node:fs';
 import { addedOperations, contractChanges, judgeChanges } from './breaking-changes.js';
 
-const [released, current, accepted] = ['openapi.released.json', 'openapi.json', 'openapi.accepted.json'].map((name) =>
-  JSON.parse(readFileSync(new URL(`../${name}`, import.meta.url), 'utf8')),
-);
+const at = (name) => new URL(`../${name}`, import.meta.url);
+const read = (name) => JSON.parse(readFileSync(at(name), 'utf8'));
+const [released, current, accepted] = ['released.json', 'json', 'accepted.json'].map((name) => read(`openapi.${name}`));
+const { version: next } = read('package.json');
+const { accept: reason } = new Command('check:api')
+  .option('--accept <reason>', 'list the breaks that are not listed yet, with this reason', (text) => {
+    if (text.trim() === '') throw new InvalidArgumentError('Say why.');
+    return text;
+  })
+  .parse()
+  .opts();
 const { breaking, widening } = contractChanges(released, current);
+if (reason !== undefined) {
+  const { refused: changes } = judgeChanges(breaking, accepted);
+  if (changes.length > 0) accepted.push({ version: next, reason, changes });
+  writeFileSync(at('openapi.accepted.json'), `${JSON.stringify(accepted, null, 2)}\n`);
+}
 const { refused, faults } = judgeChanges(breaking, accepted);
 const { version } = released.info;
 // The document where this branch left main; that of the release without Git.
@@ -29,10 +44,9 @@ print(
 print('New operations:', addedOperations(before, current));
 print(`openapi.json breaks clients of the released version ${version}:`, refused);
 if (refused.length > 0) {
-  const entry = JSON.stringify({ version: '', reason: '', changes: refused }, null, 2);
   process.stderr.write(
-    'Undo the change, or deprecate first: CONTRIBUTING.md, "Change the contract". To break them on purpose, add this entry\n' +
-      `to the list of openapi.accepted.json, with the version of the release that has it, and the reason:\n${entry}\n`,
+    'Undo the change, or deprecate first: CONTRIBUTING.md, "Change the contract". To break them on purpose, list the changes in\n' +
+      `openapi.accepted.json, for version ${next}: npm run check:api -- --accept "<reason>"\n`,
   );
 }
 print('openapi.accepted.json is not right:', faults);

@@ -17,6 +17,13 @@ const { ServiceProcess } = await import('../test/support/service-process.ts');
 const root = join(import.meta.dirname, '..');
 const DEFINITION = 'src/app.description.ts';
 const definition = readFileSync(join(root, DEFINITION), 'utf8');
+const { paths } = JSON.parse(readFileSync(join(root, 'openapi.json'), 'utf8'));
+/** The scopes of the operations. */
+const SCOPES = new Set(
+  Object.values(paths)
+    .flatMap(Object.values)
+    .flatMap((each) => each['x-required-scopes'] ?? []),
+);
 /** The words of the parts in the list, by their folders. */
 const imports = [...definition.matchAll(/^import \{ (\w+) \} from '#([\w-]+)';$/gm)];
 const words = new Map(imports.map(([, word, library]) => [library, word]));
@@ -44,17 +51,16 @@ async function compile(copy) {
 async function createKeys(copy, env) {
   const create = async (...args) =>
     (await copy.run('dist/src/cli.js', ['keys', 'create', '--quiet', '--client', ...args], env)).trim();
-  const both = ['contract', '--scopes', 'pets:read,pets:write'];
   const revoked = await create('contract');
   await copy.run('dist/src/cli.js', ['keys', 'revoke', revoked.slice(0, 12)], env);
   const others = {
-    ...{ revoked, second: await create(...both), other: await create('other') },
-    reader: await create('contract', '--scopes', 'pets:read'),
-    metrics: await create('contract', '--scopes', 'metrics:read'),
+    ...{ revoked, other: await create('other') },
     expired: await create('contract', '--expires', '1s'),
   };
+  for (const scope of ['metrics:read', ...SCOPES])
+    others[scope.replace(':', '_')] = await create('contract', '--scopes', scope);
   const variables = Object.entries(others).flatMap(([name, secret]) => ['--let', `${name}=${secret}`]);
-  return ['--key', await create(...both), ...variables];
+  return ['--key', await create('contract', '--scopes', [...SCOPES].join()), ...variables];
 }
 
 /** Compiles the copy without some parts, and judges its service. Returns what the runner of the contract prints. */

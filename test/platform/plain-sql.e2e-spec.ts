@@ -61,7 +61,7 @@ describeOnPostgresql('the statements of the service', () => {
     type Retention = { KeyUsageRetention: typeof ExpiredKeys };
     const { KeyUsageRetention } = await load<Retention>('key-usage/src/key-usage.module.js');
     const [keys, usage] = [app.nest.get(ApiKeysService), app.nest.get(KeyUsage)];
-    const names = ['key', 'second', 'other', 'reader', 'metrics', 'expired', 'revoked'];
+    const names = ['key', 'other', 'pets_read', 'pets_write', 'metrics_read', 'expired', 'revoked'];
     const variables = Object.fromEntries(names.map((name) => [name, app.apiKey]));
     await judge({ url: app.origin, variables: { ...variables, base: app.config.publicBaseUrl } }, PETS);
     const { key: made } = await keys.create({ client: 'another' });

@@ -276,7 +276,6 @@ test('docs/guide.md has the limits of openapi.json and the defaults of the setti
   const key = published('paths /pets post parameters 0')['description'];
   const sunset = new Date(String(published('paths /pets/{petId} get')['x-sunset']));
   const sentences = [
-    `A page has ${limit['default']} pets, or as many as \`limit\` says, up to ${limit['maximum']}.`,
     `Each client may send ${defaultOf('RATE_LIMIT_PER_MINUTE')} requests a minute,`,
     `A body may have at most ${Number(defaultOf('MAX_BODY_BYTES')) / 1024} KiB, a page ${limit['maximum']} pets, and a name ` +
       `${name['maxLength']} characters.`,

@@ -1,4 +1,5 @@
 import { ApiKeysService } from '#access';
+import { OperationRegistry } from '#operations';
 import { judge, type Verdict } from '../../contract/judge.js';
 import { PARTS, PETS, REQUESTS } from '../../contract/rows.js';
 import type { TestApp } from './app.js';
@@ -12,19 +13,15 @@ export async function judgeApp(server: TestApp, setting?: string): Promise<Verdi
   const expired = await server.createApiKey({ client: 'expired', expiresAt: new Date(Date.now() - 1) });
   const { key, secret: revoked } = await keys.create({ client: 'revoked' });
   await keys.revoke(String(key.id));
-  const [reader, metrics] = [
-    await server.createApiKey({ scopes: ['pets:read'] }),
-    await server.createApiKey({ scopes: ['metrics:read'] }),
-  ];
   const other = await server.createApiKey({ client: 'other' });
-  const second = await server.createApiKey({ scopes: ['pets:write'] });
+  const ofOneScope = server.nest
+    .get(OperationRegistry)
+    .scopes.map(async (scope) => [scope.replace(':', '_'), await server.createApiKey({ scopes: [scope] })]);
   const variables = {
     key: server.apiKey,
-    second,
+    ...(Object.fromEntries(await Promise.all(ofOneScope)) as Record<string, string>),
     other,
     base: server.config.publicBaseUrl,
-    reader,
-    metrics,
     expired,
     revoked,
   };
