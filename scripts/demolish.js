@@ -24,10 +24,11 @@ const SCOPES = new Set(
     .flatMap(Object.values)
     .flatMap((each) => each['x-required-scopes'] ?? []),
 );
-/** The words of the parts in the list, by their folders. */
 const imports = [...definition.matchAll(/^import \{ (\w+) \} from '#([\w-]+)';$/gm)];
-const words = new Map(imports.map(([, word, library]) => [library, word]));
-const parts = [...words.keys()].filter((library) => existsSync(join(root, 'libs', library, 'src/part.ts')));
+const [list] = /(?<= parts: )\[[^\]]*\]/.exec(definition);
+/** The words of the parts in the list, by their folders. */
+const words = new Map(imports.map(([, word, library]) => [library, word]).filter(([, word]) => list.includes(word)));
+const parts = [...words.keys()];
 
 /** The definition of the service without some parts. */
 function definitionWithout(libraries) {

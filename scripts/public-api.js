@@ -17,9 +17,9 @@ const DIST = join(ROOT, 'dist') + sep;
 
 const { name, exports } = JSON.parse(readFileSync(join(ROOT, 'package.json'), 'utf8'));
 
-/** The entry points with types: the name that others import, and the file of declarations. A pattern has one for each part. */
+/** The entry points with types, without the parts: the name that others import, and the file of declarations. */
 const entries = Object.entries(exports).flatMap(([path, { types }]) =>
-  types === undefined || path.includes('*') ? [] : [[join(name, path), join(ROOT, types)]],
+  types === undefined || path.startsWith('./parts/') ? [] : [[join(name, path), join(ROOT, types)]],
 );
 const missing = entries.find(([, file]) => !existsSync(file));
 if (missing) {

@@ -82,7 +82,7 @@ async function testProject(directory) {
   step('files that are not exported cannot be imported');
   expectRefused(directory, 'petstore-service/dist/src/app.module.js');
   expectRefused(directory, 'petstore-service/src/app.module.js');
-  expectRefused(directory, 'petstore-service/parts/postgres', 'ERR_MODULE_NOT_FOUND');
+  expectRefused(directory, 'petstore-service/parts/postgres');
   step('test');
   run(directory, 'npm', 'test', '--silent');
   step(start);
@@ -188,8 +188,9 @@ function run(cwd, command, ...args) {
   }
 }
 
-function expectRefused(cwd, path, reason = 'ERR_PACKAGE_PATH_NOT_EXPORTED') {
-  const code = `import('${path}').then(() => process.exit(0), ({ code }) => process.exit(code === '${reason}' ? 42 : 1))`;
+function expectRefused(cwd, path) {
+  const refused = "code === 'ERR_PACKAGE_PATH_NOT_EXPORTED'";
+  const code = `import('${path}').then(() => process.exit(0), ({ code }) => process.exit(${refused} ? 42 : 1))`;
   run(cwd, process.execPath, '--input-type=module', '--eval', code, { status: 42 });
 }
 

@@ -5,7 +5,6 @@ export {
   type MigrationSource,
   rootUrlOf,
   type TypeOrmOptions,
-  URI_VERSIONS,
 } from './src/application.js';
 export { commandHere, Config, isProduction, type Product, readSettings } from './src/config.js';
 export { environmentExample } from './src/environment-example.js';

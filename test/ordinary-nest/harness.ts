@@ -3,7 +3,7 @@ import { NestFactory } from '@nestjs/core';
 import { ExpressAdapter } from '@nestjs/platform-express';
 import { type Server, STATUS_CODES } from 'node:http';
 import type { AddressInfo } from 'node:net';
-import { URI_VERSIONS } from '#settings';
+import { URI_VERSIONS } from '../../libs/service/src/set-up.js';
 import { createTestApp, type TestApp } from '../support/app.js';
 import { type HttpAnswer, type HttpCall, HttpClient } from '../support/http-client.js';
 import type { Difference } from './differences.js';

@@ -1,4 +1,10 @@
-import { type INestApplication, Logger as Log, type NestApplicationOptions } from '@nestjs/common';
+import {
+  type INestApplication,
+  Logger as Log,
+  type NestApplicationOptions,
+  type VersioningOptions,
+  VersioningType,
+} from '@nestjs/common';
 import { DiscoveryService } from '@nestjs/core';
 import type { Express } from 'express';
 import type { Logger } from 'pino';
@@ -7,7 +13,7 @@ import { callHandlersDirectly, parseForm } from '#edge';
 import { LOGGER, NestLogger } from '#ops';
 import { OpenApiDocument, refuseUnprotectedHandlers } from '#operations';
 import { isTested, untestedDependencies } from '#runtime';
-import { Config, URI_VERSIONS } from '#settings';
+import { Config } from '#settings';
 import type { CoreConfig } from '#definition';
 
 /** Options for creating the Nest application, in `startService` and in every test. */
@@ -17,6 +23,9 @@ export const APPLICATION_OPTIONS: NestApplicationOptions = {
   autoFlushLogs: false,
   abortOnError: false,
 };
+
+/** Routes are below /v1, unless the controller declares another version, or VERSION_NEUTRAL. */
+export const URI_VERSIONS: VersioningOptions = { type: VersioningType.URI, defaultVersion: '1' };
 
 /** Configures the Nest application before it listens, in `startService` and in every test. */
 export async function setUpApplication(app: INestApplication): Promise<void> {

@@ -5,9 +5,9 @@ import { getMetadataArgsStorage } from 'typeorm';
 import { securitySchemesOf } from '#access';
 import { PlatformExpressAdapter } from '#edge';
 import { OpenApiDocument, OperationRegistry } from '#operations';
-import { URI_VERSIONS } from '#settings';
 import type { CoreConfig } from '#definition';
 import { definitionOf, serviceOf } from './service.module.js';
+import { URI_VERSIONS } from './set-up.js';
 
 /** The application without instances: in preview mode Nest runs no constructor. */
 async function previewOf(app: Type, config: CoreConfig): Promise<INestApplication> {

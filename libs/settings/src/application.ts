@@ -1,6 +1,3 @@
-import type { VersioningOptions } from '@nestjs/common';
-// Importing '@nestjs/common' would load all of Nest for `--help`.
-import { VersioningType } from '@nestjs/common/enums/version-type.enum.js';
 import type { HeaderObject, OpenAPIObject, SecuritySchemeObject, TagObject } from '@nestjs/swagger';
 import type { DataSourceOptions, MigrationInterface } from 'typeorm';
 import type { Product } from './config.js';
@@ -17,9 +14,6 @@ export type TypeOrmOptions = Pick<
   | ('cache' | 'entitySkipConstructor' | 'invalidWhereValuesBehavior' | 'isolateWhereStatements' | 'isolationLevel')
   | ('logger' | 'logging' | 'maxQueryExecutionTime' | 'namingStrategy' | 'relationLoadStrategy' | 'subscribers')
 >;
-
-/** Routes are below /v1, unless the controller declares another version, or VERSION_NEUTRAL. */
-export const URI_VERSIONS: VersioningOptions = { type: VersioningType.URI, defaultVersion: '1' };
 
 /** The path at the end of the API's base URL. */
 export const BASE_PATH = '/v1';

@@ -1,7 +1,0 @@
-import type { Part } from '#definition';
-
-/** The document and the guide in a browser. */
-export const docsPages = {
-  load: async () => ({ module: (await import('./docs-pages.controller.js')).DocsPagesModule }),
-  greeting: (address) => `Documentation: ${address}/docs`,
-} satisfies Part;
