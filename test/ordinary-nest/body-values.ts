@@ -1,16 +1,12 @@
 import {
+  applyDecorators,
   type ArgumentsHost,
   Body,
-  type CallHandler,
-  type CanActivate,
-  Catch,
   createParamDecorator,
-  type ExceptionFilter,
   type ExecutionContext,
   HttpCode,
-  HttpException,
+  type HttpException,
   Module,
-  type NestInterceptor,
   ParseArrayPipe,
   ParseIntPipe,
   Post,
@@ -33,9 +29,9 @@ import {
   Min,
   ValidateIf,
   ValidateNested,
+  type ValidationOptions,
 } from 'class-validator';
 import type { Request, Response } from 'express';
-import type { Observable } from 'rxjs';
 import { Int64Property, IntegerProperty, TextProperty } from '#input';
 import { Handlers } from './handlers.js';
 import type { Row } from './harness.js';
@@ -73,14 +69,15 @@ export class Card extends Payment {
 const SUBTYPES: { name: string; value: ClassOf }[] = [{ name: 'card', value: Card }];
 export const PAYMENTS = { keepDiscriminatorProperty: true, discriminator: { property: 'type', subTypes: SUBTYPES } };
 
+const Nested = (options: ValidationOptions, ...type: Parameters<typeof Type>): PropertyDecorator =>
+  applyDecorators(IsOptional(), ValidateNested(options), Type(...type));
+
 class Voucher extends Payment {
   @IsOptional()
   @IsNumber()
   worth?: number;
 
-  @IsOptional()
-  @ValidateNested({ each: true })
-  @Type(() => Payment, PAYMENTS)
+  @Nested({ each: true }, () => Payment, PAYMENTS)
   parts?: Payment[];
 }
 // Its own parts may be vouchers.
@@ -99,60 +96,40 @@ class Line {
   @IsInt()
   quantity: number;
 
-  @IsOptional()
-  @ValidateNested()
-  @Type(() => Payment, PAYMENTS)
+  @Nested({}, () => Payment, PAYMENTS)
   payment?: Payment;
 }
 
 class Order {
-  @IsOptional()
-  @ValidateNested()
-  @Type(() => Payment, PAYMENTS)
+  @Nested({}, () => Payment, PAYMENTS)
   payment?: Payment;
 
-  @IsOptional()
-  @ValidateNested({ each: true })
-  @Type(() => Payment, PAYMENTS)
+  @Nested({ each: true }, () => Payment, PAYMENTS)
   payments?: Payment[];
 
-  @IsOptional()
-  @ValidateNested({ each: true })
-  @Type(() => Line)
+  @Nested({ each: true }, () => Line)
   lines?: Line[];
 
-  @IsOptional()
-  @ValidateNested()
-  @Type(() => Shape, SHAPES)
+  @Nested({}, () => Shape, SHAPES)
   shape?: Shape;
 }
 
-const NUMERALS =
-  '0 -0 1.0 1e2 5 0.1 -3 "5" 9007199254740992 9007199254740993 12345678901234567890 -9223372036854775808 1e-400 true null'.split(
-    ' ',
-  );
+const INTEGERS = '0 -0 1.0 1e2 5 -3 9007199254740992 9007199254740993 12345678901234567890 -9223372036854775808 1e-400';
+const NUMERALS = [...INTEGERS.split(' '), '0.1', '"5"', 'true', 'null'];
 const INFINITE = '1e400';
 
 /** Rules of each kind by the names of their members: the clause for a refused one, and those of NUMERALS that are accepted. */
 const RULES: Record<string, [rule: PropertyDecorator, clause: string, accepted: string]> = {
-  isInt: [
-    IsInt(),
-    'must be an integer number',
-    '0 -0 1.0 1e2 5 -3 9007199254740992 9007199254740993 12345678901234567890 -9223372036854775808 1e-400',
-  ],
+  isInt: [IsInt(), 'must be an integer number', INTEGERS],
   withInfinity: [
     IsNumber({ allowInfinity: true }),
     'must be a number conforming to the specified constraints',
-    '0 -0 1.0 1e2 5 0.1 -3 9007199254740992 9007199254740993 12345678901234567890 -9223372036854775808 1e-400 1e400',
+    `${INTEGERS} 0.1 1e400`,
   ],
   min: [Min(1), 'must not be less than 1', '1.0 1e2 5 9007199254740992 9007199254740993 12345678901234567890 1e400'],
   isNumberString: [IsNumberString(), 'must be a number string', '"5"'],
   isString: [IsString(), 'must be a string', '"5"'],
-  isDefined: [
-    IsDefined(),
-    'should not be null or undefined',
-    `${NUMERALS.filter((numeral) => numeral !== 'null').join(' ')} 1e400`,
-  ],
+  isDefined: [IsDefined(), 'should not be null or undefined', `${INTEGERS} 0.1 "5" true 1e400`],
 };
 
 /** The ways in which class-transformer changes a number. */
@@ -216,31 +193,6 @@ const SentBody = createParamDecorator(
   (_: undefined, execution: ExecutionContext) => execution.switchToHttp().getRequest<Request>().body as unknown,
 );
 
-class PasswordGuard implements CanActivate {
-  canActivate(execution: ExecutionContext): boolean {
-    const http = execution.switchToHttp();
-    http.getResponse<Response>().set('X-Guard', JSON.stringify(http.getRequest<Request>().body));
-    return true;
-  }
-}
-
-class AuditInterceptor implements NestInterceptor {
-  intercept(execution: ExecutionContext, next: CallHandler): Observable<unknown> {
-    const http = execution.switchToHttp();
-    http.getResponse<Response>().set('X-Audit', JSON.stringify(http.getRequest<Request>().body));
-    return next.handle();
-  }
-}
-
-@Catch(HttpException)
-class AuditFilter implements ExceptionFilter {
-  catch(error: HttpException, host: ArgumentsHost): void {
-    const http = host.switchToHttp();
-    const seen = JSON.stringify(http.getRequest<Request>().body);
-    http.getResponse<Response>().status(error.getStatus()).json({ seen });
-  }
-}
-
 /** A list is JSON on stock Nest, too, which writes a number as text. */
 const inList = (body: unknown): unknown[] => [described(body)];
 
@@ -277,7 +229,23 @@ VALUES.add(Post('members'), 'members', (...values: unknown[]) => values.map(desc
   ],
   decorators: [HttpCode(200)],
 });
-const SEEING = [HttpCode(200), UseGuards(PasswordGuard), UseInterceptors(AuditInterceptor), UseFilters(AuditFilter)];
+/** The body as guards, interceptors and filters find it. */
+const seenIn = (host: ArgumentsHost): string => JSON.stringify(host.switchToHttp().getRequest<Request>().body);
+const note = (field: string, host: ArgumentsHost): Response =>
+  host.switchToHttp().getResponse<Response>().set(field, seenIn(host));
+const SEEING = [
+  HttpCode(200),
+  UseGuards({ canActivate: (execution) => Boolean(note('X-Guard', execution)) }),
+  UseInterceptors({ intercept: (execution, next) => (note('X-Audit', execution), next.handle()) }),
+  UseFilters({
+    catch: (error: HttpException, host) =>
+      host
+        .switchToHttp()
+        .getResponse<Response>()
+        .status(error.getStatus())
+        .json({ seen: seenIn(host) }),
+  }),
+];
 VALUES.add(Post('seen'), 'seen', (named: Named, body: unknown) => [named, body].map(described), {
   parameters: [
     [Body(), Named],

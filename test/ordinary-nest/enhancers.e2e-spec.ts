@@ -28,7 +28,7 @@ import { map, type Observable, of, tap, timeout } from 'rxjs';
 import { RequireScopes } from '#operations';
 import { PetsController } from '../../src/pets/pets.controller.js';
 import { createTestApp, type TestApp } from '../support/app.js';
-import { Handlers, type Parameter } from './handlers.js';
+import { Handlers } from './handlers.js';
 import { Pair, type Row } from './harness.js';
 
 /* Guards, interceptors, pipes and filters that a module binds for all modules: on stock Nest, on the service, and with pets. */
@@ -83,22 +83,13 @@ class UpperCasePipe implements PipeTransform {
 }
 
 const HANDLERS = new Handlers('test-bound');
-const PIPED: Parameter[] = [
-  [Param('name'), String],
-  [Param('number', ParseIntPipe), Number],
-];
 const fails = (error: Error) => () => {
   throw error;
 };
 HANDLERS.add(Get('public'), 'open', () => ['open']);
 
 const ROWS: readonly Row[] = [
-  HANDLERS.get(
-    'visit',
-    () => new Visit(7),
-    { title: 'ClassSerializerInterceptor', contains: 'visit 7' },
-    { decorators: [RequireScopes()] },
-  ),
+  HANDLERS.get('visit', () => new Visit(7), { title: 'a serializer', contains: 'visit 7' }, RequireScopes()),
   HANDLERS.row('visit', { title: 'an interceptor with map', send: { headers: { 'x-wrap': 'yes' } }, contains: 'data' }),
   HANDLERS.row('visit', { title: 'a guard', send: { headers: { 'x-refuse': 'yes' } }, status: 403 }),
   HANDLERS.get('closed', fails(new OutOfHours('until nine')), {
@@ -116,7 +107,12 @@ const ROWS: readonly Row[] = [
     'piped/:name/:number',
     (name: string, number: number) => ({ name, number }),
     { title: 'a pipe', path: '/v1/test-bound/piped/ann/7', contains: 'ANN' },
-    { parameters: PIPED },
+    {
+      parameters: [
+        [Param('name'), String],
+        [Param('number', ParseIntPipe), Number],
+      ],
+    },
   ),
   HANDLERS.row('piped/ann/x', { title: 'a pipe of a parameter', status: 400 }),
 ];
@@ -159,25 +155,22 @@ describe('pets', () => {
 
   const cached = new Map<string, unknown>();
   const audited: string[] = [];
+  const caching = (write: (value: unknown) => unknown, read: (kept: unknown) => unknown): NestInterceptor => ({
+    intercept: (execution, next) => {
+      const { method, url } = execution.switchToHttp().getRequest<Request>();
+      if (method === 'GET' && cached.has(url)) return of(read(cached.get(url)));
+      return next.handle().pipe(tap((value) => cached.set(url, write(value))));
+    },
+  });
   /** Interceptors as Nest's documentation has them, by the value of `X-Interceptor`. */
   const KINDS: Record<string, NestInterceptor> = {
     serializer: new ClassSerializerInterceptor(new Reflector()),
-    cache: {
-      intercept: (execution, next) => {
-        const { method, url } = execution.switchToHttp().getRequest<Request>();
-        if (method === 'GET' && cached.has(url)) return of(cached.get(url));
-        return next.handle().pipe(tap((value) => cached.set(url, value)));
-      },
-    },
+    cache: caching(
+      (value) => value,
+      (kept) => kept,
+    ),
     // A store such as Redis keeps JSON.
-    store: {
-      intercept: (execution, next) => {
-        const { method, url } = execution.switchToHttp().getRequest<Request>();
-        const kept = cached.get(url) as string | undefined;
-        if (method === 'GET' && kept !== undefined) return of(JSON.parse(kept));
-        return next.handle().pipe(tap((value) => cached.set(url, JSON.stringify(value))));
-      },
-    },
+    store: caching(JSON.stringify, (kept) => JSON.parse(kept as string) as unknown),
     timeout: { intercept: (_, next) => next.handle().pipe(timeout(60_000)) },
     audit: { intercept: (_, next) => next.handle().pipe(tap((value) => audited.push(JSON.stringify(value)))) },
     mapping: { intercept: (_, next) => next.handle().pipe(map((data: unknown) => ({ data }))) },
@@ -247,29 +240,25 @@ describe('pets', () => {
   });
 });
 
+// The last test, because nothing takes the hooks off again.
 test('the hooks of the adapter are called for every request from their setting on, before the API key is checked', async () => {
-  const hooked = await createTestApp();
-  try {
-    const adapter = hooked.nest.getHttpAdapter() as ExpressAdapter;
-    const called: string[] = [];
-    adapter.setOnRequestHook((request: Request, response: Response, done: () => void) => {
-      called.push(`request ${request.path}`);
-      response.setHeader('X-Hook', 'called');
-      done();
-    });
-    adapter.setOnResponseHook((request: Request, response: Response) => {
-      called.push(`response ${request.path} ${response.statusCode}`);
-    });
-    for (const [path, status] of [
-      ['/v1/pets', 401],
-      ['/health/live', 200],
-      ['/nowhere', 404],
-    ] as const) {
-      const answer = await hooked.client.get(path, { apiKey: null });
-      expect([answer.status, answer.headers['x-hook']]).toEqual([status, 'called']);
-      expect(called.splice(0)).toEqual([`request ${path}`, `response ${path} ${status}`]);
-    }
-  } finally {
-    await hooked.close();
+  const adapter = app.nest.getHttpAdapter() as ExpressAdapter;
+  const called: string[] = [];
+  adapter.setOnRequestHook((request: Request, response: Response, done: () => void) => {
+    called.push(`request ${request.path}`);
+    response.setHeader('X-Hook', 'called');
+    done();
+  });
+  adapter.setOnResponseHook((request: Request, response: Response) => {
+    called.push(`response ${request.path} ${response.statusCode}`);
+  });
+  for (const [path, status] of [
+    ['/v1/pets', 401],
+    ['/health/live', 200],
+    ['/nowhere', 404],
+  ] as const) {
+    const answer = await app.client.get(path, { apiKey: null });
+    expect([answer.status, answer.headers['x-hook']]).toEqual([status, 'called']);
+    expect(called.splice(0)).toEqual([`request ${path}`, `response ${path} ${status}`]);
   }
 });

@@ -10,17 +10,18 @@ export class Handlers {
   readonly controller: Type;
 
   constructor(private readonly path: string) {
-    const [, first = '', rest = ''] =
-      /^(\w)(.*)$/.exec(path.replaceAll(/\W(\w)/g, (_, letter: string) => letter.toUpperCase())) ?? [];
-    class TestController {}
-    Object.defineProperty(TestController, 'name', { value: `${first.toUpperCase()}${rest}Controller` });
-    Public()(TestController);
-    Controller(path)(TestController);
-    this.controller = TestController;
+    const name = path.replaceAll(/(?:^|\W)(\w)/g, (_, letter: string) => letter.toUpperCase());
+    this.controller = { [`${name}Controller`]: class {} }[`${name}Controller`] as Type;
+    for (const decorate of [Public(), Controller(path)]) decorate(this.controller);
   }
 
   /** Declares a handler of GET at `<path>/<name>`, and returns a row that requests it. */
-  get(name: string, answer: (...given: never[]) => unknown, more: Partial<Row> = {}, declared: Declared = {}): Row {
+  get(
+    name: string,
+    answer: (...given: never[]) => unknown,
+    more: Partial<Row> = {},
+    declared?: Declared | MethodDecorator,
+  ): Row {
     this.add(Get(name), name, answer, declared);
     return this.row(name, more);
   }
@@ -49,22 +50,14 @@ export class Handlers {
   }
 
   /** Declares a handler by the decorator of its route. */
-  add(
-    route: MethodDecorator,
-    name: string,
-    answer: unknown,
-    { parameters = [], decorators = [] }: Declared = {},
-  ): void {
+  add(route: MethodDecorator, name: string, answer: unknown, declared: Declared | MethodDecorator = {}): void {
+    const { parameters = [], decorators = [] } = typeof declared === 'function' ? { decorators: [declared] } : declared;
     const { prototype } = this.controller as { prototype: object };
     const handler = (answer as (...given: unknown[]) => unknown).bind(undefined);
     Object.defineProperty(handler, 'name', { value: name });
     Object.defineProperty(prototype, name, { value: handler, configurable: true, writable: true });
-    Reflect.defineMetadata(
-      'design:paramtypes',
-      parameters.map(([, type]) => type),
-      prototype,
-      name,
-    );
+    const types = parameters.map(([, type]) => type);
+    Reflect.defineMetadata('design:paramtypes', types, prototype, name);
     for (const [index, [decorate]] of parameters.entries()) decorate(prototype, name, index);
     const descriptor = Object.getOwnPropertyDescriptor(prototype, name) as PropertyDescriptor;
     for (const decorate of [route, ...decorators]) decorate(prototype, name, descriptor);

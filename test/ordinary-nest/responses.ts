@@ -5,6 +5,7 @@ import {
   type MiddlewareConsumer,
   Module,
   type NestModule,
+  Redirect,
   Res,
   StreamableFile,
 } from '@nestjs/common';
@@ -18,9 +19,11 @@ import { IntersectionType, OmitType, PartialType, PickType } from '@nestjs/swagg
 import type { NextFunction, Request, Response } from 'express';
 import { createReadStream } from 'node:fs';
 import { Readable } from 'node:stream';
-import { from, of } from 'rxjs';
+import { concat, from, of, throwError } from 'rxjs';
 import { Int64Property, TextProperty } from '#input';
-import { type Declared, Handlers, type Parameter } from './handlers.js';
+import { type Declared, Handlers } from './handlers.js';
+import type { HttpCall } from '../support/http-client.js';
+import type { Difference } from './differences.js';
 import type { Row } from './harness.js';
 
 /* Every way out of a handler, and middleware that replaces the methods of a response. */
@@ -73,13 +76,13 @@ async function* values(...given: unknown[]): AsyncGenerator<unknown> {
 }
 
 /** The first parameter of a handler that writes the response itself, and of one that only changes it. */
-const RESPONSE: Parameter[] = [[Res(), Object]];
-const PASSED_RESPONSE: Parameter[] = [[Res({ passthrough: true }), Object]];
+const RESPONSE: Declared = { parameters: [[Res(), Object]] };
+const PASSED_RESPONSE: Declared = { parameters: [[Res({ passthrough: true }), Object]] };
 
 const WAY = new Handlers('test-written');
 /** A row of a handler that writes the response itself. */
 const written = (name: string, write: (response: Response) => unknown, more: Partial<Row> = {}): Row =>
-  WAY.get(name, write, more, { parameters: RESPONSE });
+  WAY.get(name, write, more, RESPONSE);
 
 /** On stock Nest `JSON.stringify` refuses a bigint, and the instance is written by its `toJSON`. */
 const meantExact = (body: unknown, status: number): Partial<Row> => ({
@@ -92,6 +95,11 @@ const EXACT = `{"id":${LARGEST},"name":"ann"}`;
 const TOTAL = `{"total":${LARGEST}}`;
 /** In streams Nest calls `JSON.stringify`. */
 const AS_TEXT = `{"id":"${LARGEST}","name":"ann"}`;
+
+const DATE = 'Thu, 01 Jan 2026 00:00:00 GMT';
+const noneMatch = (tags: string): HttpCall => ({ headers: { 'if-none-match': tags } });
+const typeOf = (type: string): MethodDecorator => Header('Content-Type', type);
+const conflict = (): Error => new ConflictException('not emitted');
 
 const WAYS: readonly Row[] = [
   written('json', (response) => response.json({ owners: [owner('ann')], of: owner('bob') }), {
@@ -120,14 +128,7 @@ const WAYS: readonly Row[] = [
   WAY.get('texts', () => values('a ü', 'b'), { contains: 'a üb' }),
   WAY.get('no-values', () => values()),
   WAY.get('values-that-fail', () => values(Promise.reject(new ConflictException('before the first'))), { status: 409 }),
-  WAY.get(
-    'values-typed',
-    () => values({ a: 1 }),
-    { contains: '{"a":1}\n' },
-    {
-      decorators: [Header('Content-Type', 'application/json-seq')],
-    },
-  ),
+  WAY.get('values-typed', () => values({ a: 1 }), { contains: '{"a":1}\n' }, typeOf('application/json-seq')),
   WAY.get(
     'web-response',
     () => new globalThis.Response('{"a":1}', { status: 201, headers: { 'content-type': 'application/json' } }),
@@ -135,16 +136,23 @@ const WAYS: readonly Row[] = [
   ),
   WAY.sse(
     'events',
-    () => from([{ data: owner('ann'), type: 'named', id: '7' }, { data: [owner('bob')] }, owner('cid'), { data: 7 }]),
+    () =>
+      from([
+        ...[{ data: owner('ann'), type: 'named', id: '7', retry: 5 }, { data: [owner('bob')] }, owner('cid')],
+        ...[{ data: 7 }, { data: 'two\nlines' }, 'text'],
+      ]),
     {
       contains: eventsOf(
-        'event: named\nid: 7\ndata: {"name":"ann"}',
+        'event: named\nid: 7\nretry: 5\ndata: {"name":"ann"}',
         'id: 1\ndata: [{"name":"bob"}]',
         'id: 2',
         'id: 3\ndata: 7',
+        'id: 4\ndata: two\ndata: lines',
       ),
     },
   ),
+  WAY.sse('events-that-fail', () => concat(of('first'), throwError(conflict)), { contains: 'event: error' }),
+  WAY.sse('no-events-emitted', () => throwError(conflict), { status: 409, contains: 'not emitted' }),
   WAY.sse('events-later', () => Promise.resolve(of({ data: owner('ann') })), {
     contains: eventsOf('id: 1\ndata: {"name":"ann"}'),
   }),
@@ -153,37 +161,40 @@ const WAYS: readonly Row[] = [
     status: 500,
     send: { expects500: true },
   }),
-  WAY.sse(
-    'events-of-derived',
-    () => {
-      const [plain, twice, card] = cards();
-      return from([{ data: plain }, { data: [twice] }, { data: { card } }, { data: new Owned() }]);
-    },
-    {
-      contains: eventsOf(
-        `id: 1\ndata: ${CARD}`,
-        `id: 2\ndata: [${CARD}]`,
-        `id: 3\ndata: {"card":${CARD}}`,
-        'id: 4\ndata: {"name":"dan"}',
-      ),
-    },
-  ),
+  WAY.sse('events-of-derived', () => from([...cards(), new Owned()].map((data) => ({ data }))), {
+    contains: eventsOf(...[CARD, CARD, CARD, '{"name":"dan"}'].map((data, index) => `id: ${index + 1}\ndata: ${data}`)),
+  }),
   WAY.get('values-of-derived', () => values([...cards(), new Owned()]), {
     contains: `[${CARD},${CARD},${CARD},{"name":"dan"}]\n`,
   }),
   ...cards().map((card) => WAY.get(card.constructor.name, () => card)),
+  WAY.get('object', () => ({ a: 1, b: [null, undefined], c: undefined, d: new Date(0) })),
+  WAY.get('moved', () => undefined, { status: 301 }, Redirect('/v1/test-written/object', 301)),
+  WAY.get('tagged', () => ({}), { status: 304, send: noneMatch('"other", W/"own"') }, Header('ETag', '"own"')),
+  WAY.row('tagged', { title: 'If-None-Match: "other"', send: noneMatch('"other"') }),
+  WAY.get(
+    'dated',
+    () => ({}),
+    { title: 'If-Modified-Since: the same', status: 304, send: { headers: { 'if-modified-since': DATE } } },
+    Header('Last-Modified', DATE),
+  ),
 ];
 
 function eventsOf(...events: string[]): string {
   return `\n${events.join('\n\n')}\n\n`;
 }
 
+const NOWHERE = '/nowhere/hidden-words';
 const MISSING = { status: 404, contains: 'Not Found' };
+/** A difference of body and media type. */
+const meant = (difference: Difference, type: string, body: unknown): Row['meant'] => ({ difference, type, body });
+
 const TYPE = new Handlers('test-types');
 /** A row of a handler that returns something of a media type. */
-const typed = (type: string, value: unknown, name = type): Row =>
-  TYPE.get(name.replaceAll(/\W/g, '-'), () => value, {}, { decorators: [Header('Content-Type', type)] });
-const file = (): StreamableFile => new StreamableFile(createReadStream('/nowhere/hidden-words'), { type: 'image/png' });
+const typed = (type: string, value: unknown, name = type.replaceAll(/\W/g, '-')): Row =>
+  TYPE.get(name, () => value, {}, typeOf(type));
+const attached = { type: 'text/csv', disposition: 'attachment; filename="a.csv"' };
+const file = (): StreamableFile => new StreamableFile(createReadStream(NOWHERE), { type: 'image/png' });
 
 const TYPES: readonly Row[] = [
   typed('text/csv', 'a,ü'),
@@ -192,81 +203,56 @@ const TYPES: readonly Row[] = [
   typed('image/svg+xml', '<svg/>'),
   typed('application/json', '{"a":"ü"}'),
   typed('application/problem+json', { a: 'ü' }),
-  TYPE.get('by-type', (response: Response) => (response.type('csv'), 'a,ü'), {}, { parameters: PASSED_RESPONSE }),
+  TYPE.get(
+    'by-type',
+    (response: Response) => (response.status(203).set('ETag', '"own"').type('csv'), 'a,ü'),
+    { status: 203 },
+    PASSED_RESPONSE,
+  ),
   TYPE.get(
     'by-set-header',
     (response: Response) => (response.setHeader('Content-Type', 'text/calendar'), 'ü'),
     {},
-    { parameters: PASSED_RESPONSE },
+    PASSED_RESPONSE,
   ),
-  TYPE.get(
-    'csv-stream',
-    () => new StreamableFile(Buffer.from('a,ü')),
-    {},
-    { decorators: [Header('Content-Type', 'text/csv')] },
-  ),
-  TYPE.get('csv-file', () => new StreamableFile(Buffer.from('a,ü'), { type: 'text/csv' })),
+  TYPE.get('csv-stream', () => new StreamableFile(Buffer.from('a,ü')), {}, typeOf('text/csv')),
+  TYPE.get('csv-file', () => new StreamableFile(Buffer.from('a,ü'), attached)),
   TYPE.get('missing-file', file, {
     status: 400,
-    meant: {
-      difference: 'error body',
-      type: 'application/json',
-      body: { code: 'bad_request', message: 'Bad Request', status: 400 },
-    },
+    meant: meant('error body', 'application/json', { code: 'bad_request', message: 'Bad Request', status: 400 }),
   }),
   TYPE.get(
     'missing-file-handled',
     () => file().setErrorHandler((_error, response) => ((response.statusCode = 410), response.send('gone'))),
     { status: 410, isNoErrorBody: true },
   ),
-  TYPE.get('missing-stream', () => createReadStream('/nowhere/hidden-words'), {
-    status: 500,
-    send: { expects500: true },
-  }),
-  TYPE.get('missing-by-send-file', (response: Response) => response.sendFile('/nowhere/hidden-words'), MISSING, {
-    parameters: RESPONSE,
-  }),
-  TYPE.get(
-    'missing-by-download',
-    (response: Response) => response.download('/nowhere/hidden-words', 'a.csv'),
-    MISSING,
-    {
-      parameters: RESPONSE,
-    },
-  ),
+  TYPE.get('missing-stream', () => createReadStream(NOWHERE), { status: 500, send: { expects500: true } }),
+  TYPE.get('by-send-file', (response: Response) => response.sendFile(NOWHERE), MISSING, RESPONSE),
+  TYPE.get('by-download', (response: Response) => response.download(NOWHERE, 'a.csv'), MISSING, RESPONSE),
 ];
 
 const CHANGED = new Handlers('test-replaced');
-const CHANGED_ROWS: Record<string, Row> = Object.fromEntries(
-  Object.entries<[answer: (response: never) => unknown, more?: Partial<Row>, declared?: Declared]>({
-    object: [() => ({ a: [1], owner: owner('ann') })],
-    plain: [() => ({ a: [1] })],
-    'by-response': [
-      (response: Response) => response.status(203).json({ a: 1 }),
-      { status: 203 },
-      { parameters: RESPONSE },
-    ],
-    text: [() => 'text ü', { meant: { difference: 'media types', type: 'text/plain; charset=utf-8', body: 'text ü' } }],
-    number: [() => 7, { meant: { difference: 'media types', type: 'application/json', body: 7 } }],
-    null: [() => null],
-    bytes: [
-      () => Buffer.from('bytes'),
-      { meant: { difference: 'media types', type: 'application/octet-stream', body: 'bytes' } },
-    ],
-    file: [() => new StreamableFile(Buffer.from('a,b'), { type: 'text/csv' })],
-    error: [
-      () => {
-        throw new ConflictException('There are two.');
-      },
-      { status: 409, contains: 'There are two.' },
-    ],
-    none: [() => undefined, { status: 204 }, { decorators: [HttpCode(204)] }],
-  }).map(([name, given]) => [name, CHANGED.get(name, ...given)]),
-);
+const CHANGED_ROWS: readonly Row[] = [
+  CHANGED.get('object', () => ({ a: [1], owner: owner('ann') })),
+  CHANGED.get('plain', () => ({ a: [1] })),
+  CHANGED.get('by-response', (response: Response) => response.status(203).json({ a: 1 }), { status: 203 }, RESPONSE),
+  CHANGED.get('text', () => 'text ü', { meant: meant('media types', 'text/plain; charset=utf-8', 'text ü') }),
+  CHANGED.get('number', () => 7, { meant: meant('media types', 'application/json', 7) }),
+  CHANGED.get('null', () => null),
+  CHANGED.get('bytes', () => Buffer.from('bytes'), {
+    meant: meant('media types', 'application/octet-stream', 'bytes'),
+  }),
+  CHANGED.get('file', () => new StreamableFile(Buffer.from('a,b'), { type: 'text/csv' })),
+  CHANGED.get('error', () => Promise.reject(new ConflictException('There are two.')), {
+    status: 409,
+    contains: 'two.',
+  }),
+  CHANGED.get('none', () => undefined, { status: 204 }, HttpCode(204)),
+];
 
 /** The row of a handler whose response has another method in the place of its own. */
 const replaced = (method: string, name: string, more: Partial<Row> = {}): Row => ({
-  ...(CHANGED_ROWS[name] as Row),
+  ...(CHANGED_ROWS.find(({ path }) => path.endsWith(`/${name}`)) as Row),
   title: `response.${method} is replaced: ${name}`,
   send: { headers: { 'x-replace': method } },
   ...more,
@@ -276,7 +262,7 @@ const CONFLICT = { code: 'conflict', message: 'There are two.', status: 409 };
 const OBJECT = { a: [1], owner: { name: 'ann' } };
 
 const REPLACED: readonly Row[] = [
-  ...Object.values(CHANGED_ROWS),
+  ...CHANGED_ROWS,
   ...['text', 'number', 'null', 'bytes', 'file', 'none'].map((name) => replaced('json', name)),
   replaced('json', 'object', { contains: JSON.stringify({ wrapped: OBJECT }) }),
   replaced('json', 'plain', { contains: 'wrapped' }),

@@ -1,4 +1,3 @@
-import { ANSWERS, AnswersModule } from './answers.js';
 import { BODIES, BodiesModule } from './bodies.js';
 import { BODY_VALUES, BodyValuesModule } from './body-values.js';
 import { ERRORS, ErrorsModule } from './errors.js';
@@ -11,21 +10,12 @@ import { ROUTING, RoutingModule } from './routing.js';
 
 let pair: Pair;
 beforeAll(async () => {
-  pair = await Pair.start([
-    ErrorsModule,
-    AnswersModule,
-    InputModule,
-    RoutingModule,
-    BodiesModule,
-    BodyValuesModule,
-    ResponsesModule,
-  ]);
+  pair = await Pair.start([ErrorsModule, InputModule, RoutingModule, BodiesModule, BodyValuesModule, ResponsesModule]);
 });
 afterAll(() => pair.close());
 
 const SUBJECTS: Record<string, readonly Row[]> = {
   errors: ERRORS,
-  answers: ANSWERS,
   input: INPUT,
   routing: ROUTING,
   bodies: BODIES,
