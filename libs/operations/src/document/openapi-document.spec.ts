@@ -1,7 +1,7 @@
-import { Body, Controller, Get, Post, Sse, type Type, Version, VERSION_NEUTRAL, VersioningType } from '@nestjs/common';
+import { Controller, Get, Post, Sse, type Type, Version, VERSION_NEUTRAL, VersioningType } from '@nestjs/common';
 import { DiscoveryModule } from '@nestjs/core';
 import {
-  ApiCreatedResponse,
+  ApiBody,
   ApiOkResponse,
   ApiOperation,
   ApiProduces,
@@ -11,19 +11,19 @@ import {
 } from '@nestjs/swagger';
 import { Test } from '@nestjs/testing';
 import { defineError, FailsWith } from '#errors';
-import { IdempotencyKey, Idempotent } from '#resources';
+import { Idempotent } from '#resources';
 import { OperationRegistry } from '../operation-registry.js';
 import { Public, RequireScopes } from '../access.decorators.js';
 import { Clock } from '#runtime';
 import { Application, Config } from '#settings';
-import { OpenApiDocument, Tag } from './openapi-document.js';
+import { OpenApiDocument } from './openapi-document.js';
 import { responseHeaders } from './response-headers.js';
 
 const APPLICATION: Application = {
   product: { name: 'toys', command: 'toys', apiKeyPrefix: 'toys_' },
   info: { title: 'Toy Shop', version: '2.3.4', description: 'Toys.' },
-  tags: [{ name: 'Later', description: 'Nothing yet.' }],
-  headerExamples: { Location: 'https://toys.example/v1/toys/1' },
+  tags: [],
+  headerExamples: {},
   release: '1.0.0',
   readGuide: () => '',
   defaultScopes: ['toys:read'],
@@ -73,19 +73,6 @@ function controllerOf(
 const ToysController = controllerOf('toys', { list: [Get()] });
 
 describe('OpenApiDocument', () => {
-  test('has the title, version, tags, scopes and examples that the application gives it', async () => {
-    const createGame = [Post(), ApiCreatedResponse({ headers: responseHeaders('Location') })];
-    const games = controllerOf('games', { createGame }, Tag('Games', 'Games to play.'));
-    const document = await describeControllers(ToysController, games);
-    expect(document.info).toEqual(APPLICATION.info);
-    expect(document.tags).toEqual([{ name: 'Games', description: 'Games to play.' }, ...APPLICATION.tags]);
-    expect(document.paths['/games']?.post?.tags).toEqual(['Games']);
-    expect(document.components).toMatchObject({
-      headers: { Location: { example: 'https://toys.example/v1/toys/1' } },
-      securitySchemes: { bearerAuth: { description: expect.stringContaining('such as `toys:read`;') as string } },
-    });
-  });
-
   test('says what the parts add to operations that need an API key, and nothing of parts that are not there', async () => {
     const news = controllerOf('news', { follow: [Sse()], read: [Get('public'), Public()] });
     const info = { ...APPLICATION.info, description: 'Toys.\n\n{parts}\n- **Last**: point.' };
@@ -126,6 +113,7 @@ describe('OpenApiDocument', () => {
       @ApiProperty({ ...optional, type: Date }) at = new Date();
       @ApiProperty({ type: Number }) required = 1;
       @ApiProperty(optional) huge = 2n ** 60n;
+      @ApiProperty({ ...optional, minimum: 1, nullable: true }) limit: number | null = null;
     }
     class Later extends Defaults {
       override changed = 60;
@@ -151,18 +139,11 @@ describe('OpenApiDocument', () => {
     };
 
     test.each<[Type, object]>([
-      [Defaults, { changed: 50, stock: 50, id: 7, tags: ['new'], byHandler: 1 }],
-      [Later, { changed: 60, stock: 50, id: 7, tags: ['new'], byHandler: 1 }],
+      [Defaults, { changed: 50, stock: 50, id: 7, tags: ['new'], byHandler: 1, limit: null }],
+      [Later, { changed: 60, stock: 50, id: 7, tags: ['new'], byHandler: 1, limit: null }],
       [Made as Type, {}],
     ])('is the initial value that its class gives it: %p', async (type, expected) => {
       expect(await defaultsOf(type)).toEqual(expected);
-    });
-
-    test('may be null beside limits', async () => {
-      class Unlimited {
-        @ApiProperty({ ...optional, minimum: 1, nullable: true }) limit: number | null = null;
-      }
-      expect(await defaultsOf(Unlimited)).toEqual({ limit: null });
     });
 
     test.each([0, 51])('stops the start beyond the limits of the member: %i', async (initial) => {
@@ -173,78 +154,55 @@ describe('OpenApiDocument', () => {
     });
   });
 
-  test('refuses an operationId that another handler has, naming both', async () => {
-    const games = controllerOf('games', { listGames: [Get(), ApiOperation({ operationId: 'list' })] });
-    await expect(describeControllers(ToysController, games)).rejects.toThrow(
+  test.each<[string, Type[], sentence: string]>([
+    [
+      'an operationId that another handler has, naming both',
+      [ToysController, controllerOf('games', { listGames: [Get(), ApiOperation({ operationId: 'list' })] })],
       "ToysController.list and GamesController.listGames would both be the operation 'list'",
-    );
-  });
-
-  test('refuses two controllers with the same name and handler', async () => {
-    const another = controllerOf('toys/more', { list: [Get()] });
-    await expect(describeControllers(ToysController, another)).rejects.toThrow(
+    ],
+    [
+      'two controllers with the same name and handler',
+      [ToysController, controllerOf('toys/more', { list: [Get()] })],
       "ToysController.list and ToysController.list would both be the operation 'ToysController_list'",
-    );
+    ],
+    [
+      'a handler that is public and idempotent',
+      [controllerOf('games', { create: [Post(), Public(), (type, name) => Idempotent()(type, name, 0)] })],
+      'GamesController.create cannot be @Public() and @Idempotent()',
+    ],
+  ])('refuses %s', async (_, controllers, sentence) => {
+    await expect(describeControllers(...controllers)).rejects.toThrow(sentence);
   });
 
   describe('two classes of one name', () => {
-    class Line {
-      @ApiProperty() sku: string;
-    }
-    const Other = (() => {
-      class Line {
-        @ApiProperty() text: string;
-        @ApiProperty() author: string;
-      }
+    const lineOf = (...members: string[]): Type => {
+      class Line {}
+      for (const name of members) ApiProperty({ type: String })(Line.prototype, name);
       return Line;
-    })();
-    const Same = (() => {
-      class Line {
-        @ApiProperty() sku: string;
-      }
-      return Line;
-    })();
-    const Named = (() => {
-      @ApiSchema({ name: 'Remark' })
-      class Line {
-        @ApiProperty() text: string;
-      }
-      return Line;
-    })();
+    };
+    const [line, named] = [lineOf('sku'), lineOf('text')];
+    ApiSchema({ name: 'Remark' })(named);
 
     /** One operation answers with the first class, another takes the second within its body. */
     function describeBoth(first: Type, second: Type): Promise<OpenAPIObject> {
       class Note {
         @ApiProperty({ type: () => [second] }) lines: object[];
       }
-      @Controller('games')
-      @RequireScopes()
-      class GamesController {
-        @Get()
-        @ApiOkResponse({ type: first })
-        find(): void {}
-
-        @Post()
-        createNote(@Body() _: Note): void {}
-      }
-      return describeControllers(GamesController);
+      const find = [Get(), ApiOkResponse({ type: first })];
+      return describeControllers(controllerOf('games', { find, createNote: [Post(), ApiBody({ type: Note })] }));
     }
 
     test('with different members are refused, with the members of both and the remedy', async () => {
-      await expect(describeBoth(Line, Other)).rejects.toThrow(
+      await expect(describeBoth(line, lineOf('text', 'author'))).rejects.toThrow(
         'The document can describe one class Line only, and there are Line { sku } and Line { text, author }. ' +
           "Name one of them: @ApiSchema({ name: 'AnotherLine' }).",
       );
     });
 
     test('are one schema if they are equal, and two if one has another name', async () => {
-      expect(Object.keys((await describeBoth(Line, Same)).components?.schemas ?? {}).sort()).toEqual([
-        'Error',
-        'Line',
-        'Note',
-      ]);
-      const named = await describeBoth(Line, Named);
-      expect(named.components?.schemas).toMatchObject({
+      const { components } = await describeBoth(line, lineOf('sku'));
+      expect(Object.keys(components?.schemas ?? {}).sort()).toEqual(['Error', 'Line', 'Note']);
+      expect((await describeBoth(line, named)).components?.schemas).toMatchObject({
         Line: { properties: { sku: {} } },
         Remark: { properties: { text: {} } },
       });
@@ -267,33 +225,12 @@ describe('OpenApiDocument', () => {
     ]);
   });
 
-  test('refuses a handler that is public and idempotent', async () => {
-    @Controller('games')
-    class GamesController {
-      @Post()
-      @Public()
-      createGame(@Idempotent() key: IdempotencyKey | undefined): unknown {
-        return key;
-      }
-    }
-    await expect(describeControllers(GamesController)).rejects.toThrow(
-      'GamesController.createGame cannot be @Public() and @Idempotent()',
-    );
-  });
-
-  test('has the error that a handler declares, not a different one of its status', async () => {
-    const closed = defineError('toys_closed', 403, 'Closed.');
-    const { paths } = await describeControllers(controllerOf('closed', { buy: [Post(), FailsWith(closed)] }));
-    expect(paths['/closed']?.post?.responses['403']).toMatchObject({ description: '`toys_closed`: Closed.' });
-  });
-
-  test('has the errors of all decorators of a handler', async () => {
-    const [broken, lost] = [defineError('toys_broken', 409, 'Broken.'), defineError('toys_lost', 410, 'Lost.')];
-    const handlers = { buy: [Post(), FailsWith(lost), FailsWith(broken)], look: [Get()] };
-    const { paths } = await describeControllers(controllerOf('several', handlers));
-    const of = (method: 'get' | 'post'): string[] => Object.keys(paths['/several']?.[method]?.responses ?? {});
-    expect(of('post')).toEqual(expect.arrayContaining(['409', '410']));
-    expect(of('get')).not.toContain('409');
+  test('has the errors of all decorators of a handler, not different ones of their statuses, and at no other', async () => {
+    const [closed, lost] = [defineError('toys_closed', 403, 'Closed.'), defineError('toys_lost', 410, 'Lost.')];
+    const handlers = { buy: [Post(), FailsWith(lost), FailsWith(closed)], look: [Get()] };
+    const { post, get } = (await describeControllers(controllerOf('closed', handlers))).paths['/closed'] ?? {};
+    expect(post?.responses).toMatchObject({ 403: { description: '`toys_closed`: Closed.' }, 410: {} });
+    expect(get?.responses).not.toHaveProperty('410');
   });
 
   test('names the media type that is sent, and 304 only for JSON', async () => {
