@@ -17,48 +17,48 @@ function refusal(message: string, code?: string): QueryFailedError {
   return new QueryFailedError('INSERT', [], Object.assign(new pg.DatabaseError(message, 0, 'error'), { code }));
 }
 
-/** An `execute` that records its inputs. Each call of `release` completes the oldest statement. */
-function controlled() {
+/** A shared statement begins a turn of the event loop after the one before. */
+const settled = (): Promise<void> => nextTurn().then(() => nextTurn());
+
+/** Batches whose statements record their inputs. Each call of `release` completes the oldest statement. */
+function controlled(limits: Partial<ConstructorParameters<typeof Batches>[1]> = {}) {
   const batches: number[][] = [];
   const releases: (() => void)[] = [];
   const execute = (inputs: readonly number[]): Promise<number[]> => {
     batches.push([...inputs]);
     return new Promise((resolve) => releases.push(() => resolve(inputs.map((input) => input * 2))));
   };
-  return { batches, execute, release: () => releases.shift()?.() };
+  const release = (): Promise<void> => {
+    releases.shift()?.();
+    return settled();
+  };
+  return { batches, release, queue: new Batches(execute, { ...LIMITS, ...limits }) };
 }
 
-/** A shared statement begins a turn of the event loop after the one before. */
-const settled = (): Promise<void> => nextTurn().then(() => nextTurn());
-
 test('a single input runs at once; inputs that wait together share a statement, and each gets its own output', async () => {
-  const { batches, execute, release } = controlled();
-  const queue = new Batches(execute, LIMITS);
+  const { batches, queue, release } = controlled();
   const first = queue.run(1);
   await Promise.resolve();
   expect(batches).toEqual([[1]]);
   const others = [2, 3, 4].map((input) => queue.run(input));
   await settled();
   expect(batches).toEqual([[1]]);
-  release();
-  await settled();
+  await release();
   expect(batches).toEqual([[1], [2, 3, 4]]);
-  release();
+  await release();
   expect(await Promise.all([first, ...others])).toEqual([2, 4, 6, 8]);
 });
 
 test('inputs that wait with the same key are executed once; none joins a statement that has begun', async () => {
-  const { batches, execute, release } = controlled();
-  const queue = new Batches(execute, LIMITS);
+  const { batches, queue, release } = controlled();
   const run = (input: number): Promise<number> => queue.run(input, String(input));
   const answers = [run(1), run(1)];
   await settled();
   answers.push(run(1), run(2), run(1));
   await settled();
-  release();
-  await settled();
+  await release();
   expect(batches).toEqual([[1], [1, 2]]);
-  release();
+  await release();
   expect(await Promise.all(answers)).toEqual([2, 2, 2, 4, 2]);
 });
 
@@ -70,37 +70,32 @@ test('after an error of a key, its next input is executed', async () => {
 });
 
 test('no statement exceeds its size', async () => {
-  const { batches, execute, release } = controlled();
-  const queue = new Batches(execute, { ...LIMITS, size: 3 });
+  const { batches, queue, release } = controlled({ size: 3 });
   const answers = [1, 2, 3, 4].map((input) => queue.run(input));
   await settled();
-  release();
-  await settled();
-  release();
+  await release();
+  await release();
   await Promise.all(answers);
   expect(batches).toEqual([[1, 2, 3], [4]]);
 });
 
 test('at most as many statements as the limit run at the same time', async () => {
-  const { batches, execute, release } = controlled();
-  const queue = new Batches(execute, { ...LIMITS, size: 1, concurrency: 2 });
+  const { batches, queue, release } = controlled({ size: 1, concurrency: 2 });
   const answers = [1, 2, 3].map((input) => queue.run(input));
   await settled();
   expect(batches).toEqual([[1], [2]]);
-  release();
-  await settled();
+  await release();
   expect(batches).toEqual([[1], [2], [3]]);
-  release();
-  release();
+  await release();
+  await release();
   await Promise.all(answers);
 });
 
 describe('with followMs', () => {
-  const FOLLOWING = { ...LIMITS, size: 3, concurrency: 2, followMs: 60_000 };
+  const FOLLOWING = { size: 3, concurrency: 2, followMs: 60_000 };
 
   test('inputs that arrive while a statement runs share the next one; a full batch starts at once', async () => {
-    const { batches, execute, release } = controlled();
-    const queue = new Batches(execute, FOLLOWING);
+    const { batches, queue, release } = controlled(FOLLOWING);
     const answers = [queue.run(1)];
     await settled();
     answers.push(queue.run(2), queue.run(3));
@@ -109,16 +104,14 @@ describe('with followMs', () => {
     answers.push(queue.run(4), queue.run(5));
     await settled();
     expect(batches).toEqual([[1], [2, 3, 4]]);
-    release();
-    release();
-    await settled();
-    release();
+    await release();
+    await release();
+    await release();
     expect(await Promise.all(answers)).toEqual([2, 4, 6, 8, 10]);
   });
 
   test('after followMs another statement starts while a slow one runs', async () => {
-    const { batches, execute, release } = controlled();
-    const queue = new Batches(execute, { ...FOLLOWING, followMs: 20 });
+    const { batches, queue, release } = controlled({ ...FOLLOWING, followMs: 20 });
     const first = queue.run(1);
     await settled();
     const second = queue.run(2);
@@ -128,8 +121,8 @@ describe('with followMs', () => {
     jest.advanceTimersByTime(1);
     await settled();
     expect(batches).toEqual([[1], [2]]);
-    release();
-    release();
+    await release();
+    await release();
     expect(await Promise.all([first, second])).toEqual([2, 4]);
   });
 });
@@ -162,31 +155,25 @@ test.each([
 });
 
 test('503 at once when too many inputs wait', async () => {
-  const { execute, release } = controlled();
-  const queue = new Batches(execute, { ...LIMITS, size: 1, waiting: 2 });
+  const { queue, release } = controlled({ size: 1, waiting: 2 });
   const answers = [queue.run(1)];
   await settled();
   answers.push(queue.run(2), queue.run(3));
   await expect(queue.run(4)).rejects.toMatchObject({ definition: UNAVAILABLE });
-  for (let round = 0; round < 3; round++) {
-    release();
-    await settled();
-  }
+  for (let round = 0; round < 3; round++) await release();
   expect(await Promise.all(answers)).toEqual([2, 4, 6]);
 });
 
 test('503 for inputs that wait too long, although no other input arrives, and later inputs succeed', async () => {
-  const { batches, execute, release } = controlled();
-  const queue = new Batches(execute, { ...LIMITS, size: 1, waitMs: 50 });
+  const { batches, queue, release } = controlled({ size: 1, waitMs: 50 });
   const [begun, waiting] = [1, 2].map((input) => queue.run(input));
   await settled();
   jest.advanceTimersByTime(50);
   await expect(waiting).rejects.toMatchObject({ definition: UNAVAILABLE });
   const later = queue.run(3);
-  release();
+  await release();
   expect(await begun).toBe(2);
-  await settled();
-  release();
+  await release();
   expect(await later).toBe(6);
   expect(batches).toEqual([[1], [3]]);
 });
