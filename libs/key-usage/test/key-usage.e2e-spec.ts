@@ -15,7 +15,12 @@ import { HOSTILE, setDefaults } from '../../../test/support/hostile-settings.js'
 import { partitionTables } from '../../../test/support/partitioned-tables.js';
 import { until } from '../../../test/support/until.js';
 
-const DAY = 86_400_000;
+const { jest } = import.meta;
+
+/** The day at an instance, or one of some days before. */
+function dayAt({ clock }: TestApp, before = 0): string {
+  return new Date(clock.now() - before * 86_400_000).toISOString().slice(0, 10);
+}
 
 /** The stored usage, oldest first. */
 function storedUsage(app: TestApp): Promise<unknown[][]> {
@@ -97,19 +102,17 @@ describe('one instance', () => {
     app.clock.travelTo(Date.now() + 1_000);
     await call(app, '/v1/pets/1', 'new', successor);
     await usage.write();
-    const today = new Date(app.clock.now()).toISOString().slice(0, 10);
-    const summary = await app.nest.get(KeyUsage).sumByClient('getPet', today, 2);
-    expect(summary).toMatchObject([{ client: 'rotating', calls: 2n, lastUserAgent: 'new' }]);
+    expect(await usage.sumByClient('getPet', dayAt(app), 2)).toMatchObject([
+      { client: 'rotating', calls: 2n, lastUserAgent: 'new' },
+    ]);
   });
 
   test('counts of a write that was not confirmed are not written again, and are reported as missing', async () => {
-    const repository = app.nest.get(KeyUsage);
-    const add = repository.add.bind(repository);
-    repository.add = async (records) => {
+    const add = usage.add.bind(usage);
+    jest.spyOn(usage, 'add').mockImplementationOnce(async (records) => {
       await add(records);
-      repository.add = add;
       throw asUnavailable(new Error('Connection terminated unexpectedly'), true);
-    };
+    });
     await call(app, '/v1/pets');
     await usage.write();
     await usage.write();
@@ -118,13 +121,11 @@ describe('one instance', () => {
   });
 
   test('calls during a write are counted once', async () => {
-    const repository = app.nest.get(KeyUsage);
-    const add = repository.add.bind(repository);
-    repository.add = async (records) => {
+    const add = usage.add.bind(usage);
+    jest.spyOn(usage, 'add').mockImplementationOnce(async (records) => {
       await call(app, '/v1/pets');
       await add(records);
-      repository.add = add;
-    };
+    });
     await call(app, '/v1/pets');
     await usage.write();
     await usage.write();
@@ -138,14 +139,12 @@ describe('one instance', () => {
     // Usage is stored only for keys that exist.
     expect((await storedUsage(app)).map((row) => row[3])).toEqual([1]);
   });
-});
 
-test('usage is written without a trigger', async () => {
-  const app = await createTestApp();
-  await call(app, '/v1/pets');
-  await until(async () => (await storedUsage(app)).length > 0);
-  expect((await storedUsage(app)).map((row) => row[3])).toEqual([1]);
-  await app.close();
+  test('usage is written without a trigger', async () => {
+    await call(app, '/v1/pets');
+    await until(async () => (await storedUsage(app)).length > 0);
+    expect((await storedUsage(app)).map((row) => row[3])).toEqual([1]);
+  });
 });
 
 test('all counts are written when the service stops, also that of the last request', async () => {
@@ -163,49 +162,40 @@ test('all counts are written when the service stops, also that of the last reque
 
 describe('usage of the last 400 days', () => {
   let app: TestApp;
+  let usage: KeyUsage;
+  let retention: KeyUsageRetention;
   beforeEach(async () => {
     app = await createTestApp();
+    [usage, retention] = [app.nest.get(KeyUsage), app.nest.get(KeyUsageRetention)];
     // Joins the run that began at the start, which finds nothing.
-    await app.nest.get(KeyUsageRetention).remove();
+    await retention.remove();
     await app.sql(
       `INSERT INTO key_usage SELECT min(api_key.id), operation, day::date, 1, day, 'old'
         FROM api_key, unnest('{getPet,listPets,gone}'::text[]) operation,
         generate_series($1::date - 999, $1::date, interval '1 day') day GROUP BY operation, day`,
-      [today()],
+      [dayAt(app)],
     );
   });
   afterEach(() => app.close());
 
-  const today = (): string => new Date(app.clock.now()).toISOString().slice(0, 10);
-  const daysAgo = (days: number): string => new Date(app.clock.now() - days * DAY).toISOString().slice(0, 10);
-  const stored = (): Promise<unknown[][]> =>
-    app.sql('SELECT operation, count(*)::int, min(day)::text FROM key_usage GROUP BY operation ORDER BY operation');
-  const kept = (): unknown[][] => ['getPet', 'gone', 'listPets'].map((operation) => [operation, 400, daysAgo(399)]);
-
   test('older usage is deleted in batches of 1,000 rows, and that of the last days is kept', async () => {
-    const repository = app.nest.get(KeyUsage);
-    const deleteBefore = repository.deleteBefore.bind(repository);
-    const batches: number[] = [];
-    repository.deleteBefore = async (...batch) => {
-      const removed = await deleteBefore(...batch);
-      batches.push(removed);
-      return removed;
-    };
-    await app.nest.get(KeyUsageRetention).remove();
-    expect(await stored()).toEqual(kept());
-    expect(batches).toEqual([1_000, 800, 0]);
+    const deleting = jest.spyOn(usage, 'deleteBefore');
+    await retention.remove();
+    const kept = 'SELECT operation, count(*)::int, min(day)::text FROM key_usage GROUP BY operation ORDER BY operation';
+    expect(await app.sql(kept)).toEqual(['getPet', 'gone', 'listPets'].map((name) => [name, 400, dayAt(app, 399)]));
+    expect(await Promise.all(deleting.mock.results.map(({ value }) => value as Promise<number>))).toEqual([
+      1_000, 800, 0,
+    ]);
   });
 
   test('a failed deletion is repeated by the next run, and a stop waits for at most one batch', async () => {
-    const repository = app.nest.get(KeyUsage);
-    const deleteBefore = repository.deleteBefore.bind(repository);
-    repository.deleteBefore = () => Promise.reject(new Error('The database is unreachable.'));
-    app.nest.get(KeyUsageRetention).onApplicationBootstrap();
-    await expect(app.nest.get(KeyUsageRetention).remove()).rejects.toThrow('The database is unreachable.');
+    const failing = jest.spyOn(usage, 'deleteBefore').mockRejectedValue(new Error('The database is unreachable.'));
+    retention.onApplicationBootstrap();
+    await expect(retention.remove()).rejects.toThrow('The database is unreachable.');
     expect(app.log.text).toContain('usage of API keys could not be removed and wait: The database is unreachable.');
-    repository.deleteBefore = deleteBefore;
-    const deleting = app.nest.get(KeyUsageRetention).remove();
-    await app.nest.get(KeyUsageRetention).onModuleDestroy();
+    failing.mockRestore();
+    const deleting = retention.remove();
+    await retention.onModuleDestroy();
     await deleting;
     expect(await app.sql('SELECT count(*)::int FROM key_usage')).toEqual([[2_000]]);
   });
@@ -265,9 +255,7 @@ describeOnPostgresql('two instances', () => {
     });
     await expect(other).rejects.toMatchObject({ code: '55P03' });
     await writing;
-    const today = new Date(apps[0].clock.now()).toISOString().slice(0, 10);
-    const summary = await one.sumByClient('getPet', today, 2);
-    expect(summary).toMatchObject([
+    expect(await one.sumByClient('getPet', dayAt(apps[0]), 2)).toMatchObject([
       { client: 'high', calls: 3n },
       { client: 'low', calls: 3n },
     ]);
@@ -286,10 +274,9 @@ test.each(['German', 'SQL, DMY', 'Postgres, MDY'])(
     const usage = app.nest.get(KeyUsage);
     usage.count(key.id, 'getPet', undefined, now);
     await usage.write();
-    const today = new Date(now).toISOString().slice(0, 10);
     const sum = { client: 'a', calls: 1n, lastCallAt: new Date(now), lastUserAgent: null };
-    expect(await usage.sumByClient('getPet', today, 1)).toEqual([sum]);
-    expect(await usage.firstDay()).toBe(today);
+    expect(await usage.sumByClient('getPet', dayAt(app), 1)).toEqual([sum]);
+    expect(await usage.firstDay()).toBe(dayAt(app));
     expect((await keys.find(String(key.id))).lastUsedAt).toEqual(new Date(now));
     await app.close();
     await database.drop();
