@@ -15,7 +15,6 @@ describe('writeJson', () => {
   });
 
   test('writes what readOwnJson reads back, over the whole range of int64', () => {
-    fc.assert(fc.property(int64, (value) => toInt64((readOwnJson(writeJson([value])) as unknown[])[0]) === value));
     const things = fc.array(fc.record({ id: int64, name: fc.string({ unit: 'binary' }), gone: fc.constant(null) }));
     fc.assert(
       fc.property(things, (list) => {
@@ -30,15 +29,7 @@ describe('writeJson', () => {
       unit: fc.oneof(fc.string({ unit: 'binary', minLength: 1 }), fc.constantFrom('\ud83d', '\udc15')),
     });
     const anything = fc.anything({
-      values: [
-        fc.boolean(),
-        fc.integer(),
-        fc.double(),
-        text,
-        fc.constant(null),
-        fc.constant(undefined),
-        fc.constant(Symbol()),
-      ],
+      values: [fc.boolean(), fc.integer(), fc.double(), text, fc.constantFrom(null, undefined, Symbol())],
       key: text,
       withDate: true,
       withMap: true,
