@@ -7,8 +7,6 @@ import { ApiKeyVerifier, KEY_TIME_TO_LIVE_MS, REFRESH_INTERVAL_MS } from './api-
 
 const CONFIG = { product: { name: 'orders', command: 'orders', apiKeyPrefix: 'orders_' } };
 
-const HOUR = 3_600_000;
-
 const newKey = (): string => createApiKey(CONFIG.product.apiKeyPrefix);
 
 /** A database of keys, by their secrets: what it has of each, and the number of keys that each query has asked for. */
@@ -76,7 +74,7 @@ test('a request that waits for its look-up is answered by it, however long it ta
   expect(isKnown(secret)).toBe(false);
 });
 
-test.each([-HOUR, -300])('a clock that is set by %d ms prolongs no key', async (ms) => {
+test.each([-3_600_000, -300])('a clock that is set by %d ms prolongs no key', async (ms) => {
   const secret = keys.add();
   await verifier.verify(secret);
   await passes(500);
@@ -200,13 +198,11 @@ test('a key that was valid before waits for no look-up of tokens that were not, 
   expect(keys.queries).toEqual([25, 1]);
 });
 
-test('a key that was valid and is gone is refused by a look-up, and a wrong checksum without one', async () => {
+test('a key that was valid and is gone is refused by a look-up', async () => {
   const secret = keys.add();
   await verifier.verify(secret);
   keys.stored.clear();
   await passes(KEY_TIME_TO_LIVE_MS);
   await expect(verifier.verify(secret)).rejects.toMatchObject({ definition: INVALID_API_KEY });
-  const mistyped = `${secret.slice(0, -1)}${secret.endsWith('0') ? '1' : '0'}`;
-  expect(() => verifier.verify(mistyped)).toThrow(INVALID_API_KEY.message);
   expect(keys.queries).toEqual([1, 1]);
 });
