@@ -17,8 +17,7 @@ import { Handlers, type Parameter } from './handlers.js';
 import type { Row } from './harness.js';
 
 class Note {
-  @IsString()
-  text: string;
+  @IsString() text: string;
 }
 
 const BODY = new Handlers('test-bodies');

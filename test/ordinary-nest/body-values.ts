@@ -51,19 +51,13 @@ function described(value: unknown): unknown {
 }
 
 export class Payment {
-  @IsString()
-  type: string;
+  @IsString() type: string;
 }
 
 export class Card extends Payment {
-  @IsInt()
-  number: number;
-
-  @Min(100)
-  cvc: number;
-
-  @Int64Property({ description: 'Its number.', required: false })
-  account?: bigint;
+  @IsInt() number: number;
+  @Min(100) cvc: number;
+  @Int64Property({ description: 'Its number.', required: false }) account?: bigint;
 }
 
 const SUBTYPES: { name: string; value: ClassOf }[] = [{ name: 'card', value: Card }];
@@ -73,12 +67,8 @@ const Nested = (options: ValidationOptions, ...type: Parameters<typeof Type>): P
   applyDecorators(IsOptional(), ValidateNested(options), Type(...type));
 
 class Voucher extends Payment {
-  @IsOptional()
-  @IsNumber()
-  worth?: number;
-
-  @Nested({ each: true }, () => Payment, PAYMENTS)
-  parts?: Payment[];
+  @IsOptional() @IsNumber() worth?: number;
+  @Nested({ each: true }, () => Payment, PAYMENTS) parts?: Payment[];
 }
 // Its own parts may be vouchers.
 SUBTYPES.push({ name: 'voucher', value: Voucher });
@@ -86,32 +76,21 @@ SUBTYPES.push({ name: 'voucher', value: Voucher });
 class Shape {}
 
 class Circle extends Shape {
-  @IsNumber()
-  radius: number;
+  @IsNumber() radius: number;
 }
 
 const SHAPES = { discriminator: { property: 'shape', subTypes: [{ name: 'circle', value: Circle }] } };
 
 class Line {
-  @IsInt()
-  quantity: number;
-
-  @Nested({}, () => Payment, PAYMENTS)
-  payment?: Payment;
+  @IsInt() quantity: number;
+  @Nested({}, () => Payment, PAYMENTS) payment?: Payment;
 }
 
 class Order {
-  @Nested({}, () => Payment, PAYMENTS)
-  payment?: Payment;
-
-  @Nested({ each: true }, () => Payment, PAYMENTS)
-  payments?: Payment[];
-
-  @Nested({ each: true }, () => Line)
-  lines?: Line[];
-
-  @Nested({}, () => Shape, SHAPES)
-  shape?: Shape;
+  @Nested({}, () => Payment, PAYMENTS) payment?: Payment;
+  @Nested({ each: true }, () => Payment, PAYMENTS) payments?: Payment[];
+  @Nested({ each: true }, () => Line) lines?: Line[];
+  @Nested({}, () => Shape, SHAPES) shape?: Shape;
 }
 
 const INTEGERS = '0 -0 1.0 1e2 5 -3 9007199254740992 9007199254740993 12345678901234567890 -9223372036854775808 1e-400';
@@ -163,29 +142,18 @@ class Untyped {
 }
 
 class Named {
-  @IsString()
-  name: string;
-
-  @IsOptional()
-  @IsInt()
-  count?: number;
+  @IsString() name: string;
+  @IsOptional() @IsInt() count?: number;
 }
 
 class Declared {
-  @TextProperty({ description: 'A text.', minLength: 1, maxLength: 9 })
-  title: string;
-
-  @Int64Property({ description: 'A number.' })
-  id: bigint;
-
-  @IntegerProperty({ description: 'A number.', minimum: 0, maximum: 9, required: false })
-  age?: number;
+  @TextProperty({ description: 'A text.', minLength: 1, maxLength: 9 }) title: string;
+  @Int64Property({ description: 'A number.' }) id: bigint;
+  @IntegerProperty({ description: 'A number.', minimum: 0, maximum: 9, required: false }) age?: number;
 }
 
 class Settings {
-  @IsOptional()
-  @IsInt()
-  size?: number;
+  @IsOptional() @IsInt() size?: number;
 }
 
 /** A parameter decorator of a module that returns `request.body`. */

@@ -1,5 +1,4 @@
 import {
-  type ArgumentMetadata,
   type ArgumentsHost,
   type CallHandler,
   type CanActivate,
@@ -8,7 +7,6 @@ import {
   type ExceptionFilter,
   type ExecutionContext,
   Get,
-  Injectable,
   Module,
   type NestInterceptor,
   NotFoundException,
@@ -24,7 +22,7 @@ import { APP_FILTER, APP_GUARD, APP_INTERCEPTOR, APP_PIPE, Reflector } from '@ne
 import type { ExpressAdapter } from '@nestjs/platform-express';
 import { Exclude, Expose } from 'class-transformer';
 import type { Request, Response } from 'express';
-import { map, type Observable, of, tap, timeout } from 'rxjs';
+import { map, of, tap, timeout } from 'rxjs';
 import { RequireScopes } from '#operations';
 import { PetsController } from '../../src/pets/pets.controller.js';
 import { createTestApp, type TestApp } from '../support/app.js';
@@ -50,15 +48,14 @@ class OutOfHours extends Error {}
 /** The client and operation that a global guard of the module has seen, by path. */
 const clientsOfGuard: Record<string, unknown> = {};
 
-@Injectable()
-class RecordingGuard implements CanActivate {
-  canActivate(execution: ExecutionContext): boolean {
+const recording: CanActivate = {
+  canActivate: (execution) => {
     const request = execution.switchToHttp().getRequest<Request>();
     // Stock Nest does not have this member.
     if ('context' in request) clientsOfGuard[request.path] = [request.context.client, request.context.operation];
     return request.headers['x-refuse'] === undefined;
-  }
-}
+  },
+};
 
 @Catch(OutOfHours)
 class OutOfHoursFilter implements ExceptionFilter {
@@ -67,20 +64,16 @@ class OutOfHoursFilter implements ExceptionFilter {
   }
 }
 
-@Injectable()
-class WrappingInterceptor implements NestInterceptor {
-  intercept(execution: ExecutionContext, next: CallHandler): Observable<unknown> {
+const wrapping: NestInterceptor = {
+  intercept: (execution, next) => {
     const { headers } = execution.switchToHttp().getRequest<Request>();
     return next.handle().pipe(map((data: unknown) => (headers['x-wrap'] === undefined ? data : { data })));
-  }
-}
+  },
+};
 
-@Injectable()
-class UpperCasePipe implements PipeTransform {
-  transform(value: unknown, { data }: ArgumentMetadata): unknown {
-    return data === 'name' ? String(value).toUpperCase() : value;
-  }
-}
+const upperCase: PipeTransform = {
+  transform: (value: unknown, { data }) => (data === 'name' ? String(value).toUpperCase() : value),
+};
 
 const HANDLERS = new Handlers('test-bound');
 const fails = (error: Error) => () => {
@@ -119,10 +112,10 @@ const ROWS: readonly Row[] = [
 
 const BOUND: Provider[] = [
   { provide: APP_INTERCEPTOR, useClass: ClassSerializerInterceptor },
-  { provide: APP_INTERCEPTOR, useClass: WrappingInterceptor },
-  { provide: APP_GUARD, useClass: RecordingGuard },
+  { provide: APP_INTERCEPTOR, useValue: wrapping },
+  { provide: APP_GUARD, useValue: recording },
   { provide: APP_FILTER, useClass: OutOfHoursFilter },
-  { provide: APP_PIPE, useClass: UpperCasePipe },
+  { provide: APP_PIPE, useValue: upperCase },
 ];
 
 @Module({ controllers: [HANDLERS.controller], providers: BOUND })

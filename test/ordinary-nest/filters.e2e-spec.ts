@@ -54,8 +54,7 @@ class AllExceptionsFilter extends BaseExceptionFilter {
 }
 
 class Note {
-  @TextProperty({ minLength: 1, maxLength: 10, description: 'The text.' })
-  text!: string;
+  @TextProperty({ minLength: 1, maxLength: 10, description: 'The text.' }) text!: string;
 }
 
 const THROWN: Record<string, Error> = {

@@ -21,8 +21,7 @@ class TagsQuery {
 }
 
 class WordsQuery {
-  @OpaqueParameter({ description: 'A word.' })
-  word: string;
+  @OpaqueParameter({ description: 'A word.' }) word: string;
 }
 
 class NewOwner {

@@ -29,21 +29,16 @@ import type { Row } from './harness.js';
 /* Every way out of a handler, and middleware that replaces the methods of a response. */
 
 class Owner {
-  @TextProperty({ description: 'The name.', minLength: 1, maxLength: 40 })
-  name: string;
+  @TextProperty({ description: 'The name.', minLength: 1, maxLength: 40 }) name: string;
 }
 
 class Tag {
-  @TextProperty({ description: 'The colour.', minLength: 1, maxLength: 40 })
-  colour: string;
+  @TextProperty({ description: 'The colour.', minLength: 1, maxLength: 40 }) colour: string;
 }
 
 class Account {
-  @Int64Property({ description: 'The identifier.' })
-  id: bigint;
-
-  @TextProperty({ description: 'The name.', minLength: 1, maxLength: 40 })
-  name: string;
+  @Int64Property({ description: 'The identifier.' }) id: bigint;
+  @TextProperty({ description: 'The name.', minLength: 1, maxLength: 40 }) name: string;
 }
 
 const LARGEST = 2n ** 63n - 1n;

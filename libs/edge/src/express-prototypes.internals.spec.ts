@@ -31,16 +31,8 @@ describe('requests and responses of an Express application', () => {
       'request',
       (req, res) =>
         res.json([
-          req.get('Host'),
-          req.header('referer'),
-          req.ip,
-          req.hostname,
-          req.path,
-          req.query,
-          req.fresh,
-          req.accepts(['json', 'html']),
-          req.range(100),
-          req.route !== undefined,
+          ...[req.get('Host'), req.header('referer'), req.ip, req.hostname, req.path, req.query, req.fresh],
+          ...[req.accepts(['json', 'html']), req.range(100), req.route !== undefined],
         ]),
     ],
     [
@@ -62,19 +54,14 @@ describe('requests and responses of an Express application', () => {
       response.locals['b'] = 2;
       next();
     });
-    app.get('/', (request, response) => {
-      handler(request, response);
-    });
-    return app;
+    return app.get('/', (request, response) => void handler(request, response));
   }
 
-  const answers = (server: Server): Promise<string[]> => answersOf(server, requests);
-
   test.each(handlers)("give the responses of Express's own: %s", async (_, handler) => {
-    const expected = await answers(createServer(createApp(handler)));
+    const expected = await answersOf(createServer(createApp(handler)), requests);
     expect(expected.every((answer) => /^HTTP\/1\.1 \d{3} /.test(answer))).toBe(true);
     const app = createApp(handler);
-    expect(await answers(createServer(createMessageClasses(app), app))).toEqual(expected);
+    expect(await answersOf(createServer(createMessageClasses(app), app), requests)).toEqual(expected);
   });
 
   test('requests and responses keep the prototypes with which they were made', () => {

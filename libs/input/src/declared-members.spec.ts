@@ -55,15 +55,13 @@ test('writes members that only our decorators name, as in a class of @nestjs/map
 
 test('lets JSON.stringify take an instance of a class that declares its members', () => {
   class Toy {
-    @declared()
-    ids: unknown;
+    @declared() ids: unknown;
   }
   const toy = Object.assign(new Toy(), { secret: 1, ids: [1n, INT64_MAX, { name: 'a' }] });
   expect(JSON.stringify([toy])).toBe(`[{"ids":[1,"${INT64_MAX}",{"name":"a"}]}]`);
   expect(writeJson([toy])).toBe(`[{"ids":[1,${INT64_MAX},{"name":"a"}]}]`);
   class OwnToy extends Toy {
-    @declared()
-    name: unknown;
+    @declared() name: unknown;
 
     toJSON(): string {
       return 'own';

@@ -8,16 +8,12 @@ import { Int64Property, TextProperty } from './property.decorators.js';
 const TEXT = { description: 'A text.', minLength: 1, maxLength: 40 };
 
 class NewThing {
-  @TextProperty(TEXT)
-  name: string;
-
-  @Int64Property({ description: 'A number.' })
-  count: bigint;
+  @TextProperty(TEXT) name: string;
+  @Int64Property({ description: 'A number.' }) count: bigint;
 }
 
 class Note {
-  @TextProperty({ ...TEXT, maxLength: 5, notBlank: true })
-  note: string;
+  @TextProperty({ ...TEXT, maxLength: 5, notBlank: true }) note: string;
 }
 
 const pipe = new InputPipe(new ApplicationConfig());
@@ -34,8 +30,7 @@ async function read(metatype: unknown, value: unknown, options: Partial<Argument
 describe('a rule of class-validator is kept', () => {
   test('on a property that a subclass redeclares', async () => {
     class NewMail extends NewThing {
-      @IsEmail()
-      override name: string;
+      @IsEmail() override name: string;
     }
     expect(await read(NewMail, { name: 'Rex', count: 1 })).toBe('name must be an email');
     expect(await read(NewMail, { name: 'rex@example.com', count: 1 })).toEqual({ name: 'rex@example.com', count: 1n });
@@ -44,9 +39,7 @@ describe('a rule of class-validator is kept', () => {
 
   test('beside a decorator of the platform', async () => {
     class LongThing extends NewThing {
-      @Length(3, 40)
-      @TextProperty(TEXT)
-      title: string;
+      @Length(3, 40) @TextProperty(TEXT) title: string;
     }
     expect(await read(LongThing, { name: 'Rex', count: 1, title: 'ab' })).toContain('title must be longer than');
   });
@@ -54,8 +47,7 @@ describe('a rule of class-validator is kept', () => {
 
 test('a subclass that redeclares a property with a decorator of the platform replaces its rule', async () => {
   class Short extends NewThing {
-    @TextProperty({ ...TEXT, maxLength: 2 })
-    override name: string;
+    @TextProperty({ ...TEXT, maxLength: 2 }) override name: string;
   }
   expect(await read(Short, { name: 'Rex', count: 1 })).toContain('name must be a string of 1 to 2 characters');
   expect(await read(Short, { name: 'Re', count: 1 })).toEqual({ name: 'Re', count: 1n });
@@ -63,8 +55,7 @@ test('a subclass that redeclares a property with a decorator of the platform rep
 
 test("faults of a subclass follow those of its ancestor, as in the class's schema", async () => {
   class More extends NewThing {
-    @TextProperty(TEXT)
-    title: string;
+    @TextProperty(TEXT) title: string;
   }
   expect(await read(More, {})).toBe('name is required; count is required; title is required');
 });
@@ -94,7 +85,7 @@ test('the pattern of a text that is not blank accepts the characters that the ru
   expect(different).toEqual([]);
 });
 
-describe('at start, parameters whose types the compiler has left out', () => {
+test('at start, parameters whose types the compiler has left out are refused, unless they have a pipe of their own', () => {
   class NotesController {
     create(@Body() note: Note): Note {
       return note;
@@ -115,14 +106,12 @@ describe('at start, parameters whose types the compiler has left out', () => {
     started.onModuleInit();
   };
 
-  test('are refused, unless they have a pipe of their own', () => {
-    expect(start).not.toThrow();
-    // As tsx and esbuild compile the class.
-    for (const name of ['create', 'find', 'checked'])
-      Reflect.deleteMetadata('design:paramtypes', NotesController.prototype, name);
-    expect(start).toThrow(
-      'Nothing would check the input of NotesController.create, NotesController.find, because the compiler has left out its types. ' +
-        'tsc and nest build keep them by emitDecoratorMetadata, SWC by decoratorMetadata; tsx and esbuild cannot.',
-    );
-  });
+  expect(start).not.toThrow();
+  // As tsx and esbuild compile the class.
+  for (const name of ['create', 'find', 'checked'])
+    Reflect.deleteMetadata('design:paramtypes', NotesController.prototype, name);
+  expect(start).toThrow(
+    'Nothing would check the input of NotesController.create, NotesController.find, because the compiler has left out its types. ' +
+      'tsc and nest build keep them by emitDecoratorMetadata, SWC by decoratorMetadata; tsx and esbuild cannot.',
+  );
 });

@@ -4,14 +4,8 @@ import { StartupError } from '#runtime';
 import { CURSOR_PATTERN, type Filters, Keyset, MAX_CURSOR_LENGTH, type OrderBy } from './cursors.js';
 
 const int64 = fc.bigInt({ min: INT64_MIN, max: INT64_MAX });
-const value = fc.oneof(
-  fc.string(),
-  fc.integer(),
-  fc.bigInt(),
-  fc.boolean(),
-  fc.array(fc.string()),
-  fc.constant(undefined),
-);
+const text = fc.string();
+const value = fc.oneof(text, fc.integer(), fc.bigInt(), fc.boolean(), fc.array(text), fc.constant(undefined));
 const filters: fc.Arbitrary<Filters> = fc.dictionary(fc.constantFrom('status', 'from', 'to', 'tag'), value);
 const order = new Keyset('id');
 
@@ -26,6 +20,7 @@ function refusal(cursor: string, given: Filters): string {
 }
 
 const UNKNOWN = 'cursor must be taken unchanged from the Link of a page of this list';
+const OTHER_FILTERS = 'cursor was made with other filters; send the same ones as on the first page';
 
 test('a cursor gives the exact id of the last row, in any order of its filters', () => {
   fc.assert(
@@ -122,28 +117,19 @@ test('a cursor with one added, missing or changed character is refused', () => {
   const cursor = order.encode({ id: 7n }, { status: 'sold' });
   for (let index = 0; index < cursor.length; index++) {
     const [before, after] = [cursor.slice(0, index), cursor.slice(index + 1)];
-    for (const changed of [
-      `${before}${after}`,
-      `${before}${cursor[index] === 'A' ? 'B' : 'A'}${after}`,
-      `${before}-${after}x`,
-    ]) {
+    for (const piece of ['', cursor[index] === 'A' ? 'B' : 'A', `${cursor[index]}x`]) {
+      const changed = `${before}${piece}${after}`;
       expect([changed, refusal(changed, { status: 'sold' })]).toEqual([changed, UNKNOWN]);
     }
   }
-  for (const other of ['', 'A', '%%%', '🐕']) {
-    expect(refusal(other, { status: 'sold' })).toBe(UNKNOWN);
-  }
+  for (const other of ['', 'A', '%%%', '🐕']) expect(refusal(other, { status: 'sold' })).toBe(UNKNOWN);
 });
 
 test('a cursor is refused with other filters than its own', () => {
   const cursor = order.encode({ id: 7n }, { status: '1', from: undefined });
   expect(order.decode(cursor, { status: '1' })).toBe(7n);
-  expect(refusal(cursor, { status: 1 })).toBe(
-    'cursor was made with other filters; send the same ones as on the first page',
-  );
-  expect(refusal(cursor, { status: undefined, from: '1' })).toBe(
-    'cursor was made with other filters; send the same ones as on the first page',
-  );
+  for (const other of [{ status: 1 }, { status: undefined, from: '1' }])
+    expect(refusal(cursor, other)).toBe(OTHER_FILTERS);
 });
 
 describe('an order by several columns', () => {
@@ -196,16 +182,11 @@ describe('an order by several columns', () => {
     expect(() => new Keyset(mixed)).toThrow(`which ${JSON.stringify(mixed)} has not`);
   });
 
-  test('a cursor of another order, another list or other columns is refused', () => {
+  // `platform/sorted-lists` has cursors of other orders, lists and columns.
+  test('a cursor of the same columns in another order is refused, and one of several columns where there is one', () => {
     const last = { name: 'Ann', id: '7' };
-    const others = [
-      new Keyset({ name: 'DESC', id: 'DESC' }).encode(last, {}),
-      new Keyset({ id: 'ASC', name: 'ASC' }).encode(last, {}),
-      new Keyset({ name: 'ASC', id: 'ASC' }, 'another').encode(last, {}),
-      order.encode(last, {}),
-      byName.encode({ ...last, name: 'A\0' }, {}),
-    ];
-    for (const other of others) expect(() => byName.decode(other, {})).toThrow(UNKNOWN);
+    const other = new Keyset({ id: 'ASC', name: 'ASC' }).encode(last, {});
+    expect(() => byName.decode(other, {})).toThrow(UNKNOWN);
     expect(() => order.decode(byName.encode(last, {}), {})).toThrow(UNKNOWN);
   });
 });

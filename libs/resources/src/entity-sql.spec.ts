@@ -7,56 +7,32 @@ import type { FiltersOf } from './shared.repository.js';
 @Entity('thing')
 @Index(['shop', 'id', 'mood'])
 class Thing {
-  @PrimaryGeneratedColumn('identity', { type: 'bigint' })
-  id: string;
-
-  @Column({ type: 'int' })
-  shop: number;
-
-  @Column({ type: 'text' })
-  mood: string;
-
-  @Column({ type: 'simple-json' })
-  extra: unknown;
+  @PrimaryGeneratedColumn('identity', { type: 'bigint' }) id: string;
+  @Column({ type: 'int' }) shop: number;
+  @Column({ type: 'text' }) mood: string;
+  @Column({ type: 'simple-json' }) extra: unknown;
 }
 
 @Entity('thing')
 class ReadThing {
-  @PrimaryGeneratedColumn('identity', { type: 'bigint' })
-  id: string;
-
-  @Column({ type: 'int', insert: false })
-  shop: number;
+  @PrimaryGeneratedColumn('identity', { type: 'bigint' }) id: string;
+  @Column({ type: 'int', insert: false }) shop: number;
 }
 
 @Entity('key')
 class WithoutId {
-  @PrimaryGeneratedColumn('uuid')
-  key: string;
+  @PrimaryGeneratedColumn('uuid') key: string;
 }
 
 @Entity('sorted')
 class Sorted {
-  @PrimaryGeneratedColumn('identity', { type: 'bigint' })
-  id: string;
-
-  @Column()
-  name: string;
-
-  @Column({ type: 'varchar', length: 512 })
-  title: string;
-
-  @Column({ type: 'numeric' })
-  price: string;
-
-  @Column({ type: 'double precision' })
-  weight: number;
-
-  @Column({ type: 'text', array: true })
-  tags: string[];
-
-  @Column({ name: 'sold_at', type: 'timestamptz', nullable: true })
-  soldAt: Date | null;
+  @PrimaryGeneratedColumn('identity', { type: 'bigint' }) id: string;
+  @Column() name: string;
+  @Column({ type: 'varchar', length: 512 }) title: string;
+  @Column({ type: 'numeric' }) price: string;
+  @Column({ type: 'double precision' }) weight: number;
+  @Column({ type: 'text', array: true }) tags: string[];
+  @Column({ name: 'sold_at', type: 'timestamptz', nullable: true }) soldAt: Date | null;
 }
 
 let dataSource: DataSource;

@@ -30,19 +30,20 @@ const APPLICATION: Application = {
   migrations: [],
   typeorm: {},
 };
-const PROVIDERS = [
-  OpenApiDocument,
-  OperationRegistry,
-  Clock,
-  { provide: Config, useValue: { product: APPLICATION.product } },
-];
 
 function describeControllers(...controllers: Type[]): Promise<OpenAPIObject> {
   return describeApplication(APPLICATION, ...controllers);
 }
 
 async function describeApplication(application: Application, ...controllers: Type[]): Promise<OpenAPIObject> {
-  const providers = [...PROVIDERS, { provide: Application, useValue: application }];
+  const config = { provide: Config, useValue: { product: application.product } };
+  const providers = [
+    OpenApiDocument,
+    OperationRegistry,
+    Clock,
+    config,
+    { provide: Application, useValue: application },
+  ];
   const app = (
     await Test.createTestingModule({ imports: [DiscoveryModule], controllers, providers }).compile()
   ).createNestApplication();

@@ -23,11 +23,8 @@ class Transfer {
 const subTypes = Object.entries({ card: Card, transfer: Transfer }).map(([name, value]) => ({ name, value }));
 const discriminator = { property: 'kind', subTypes };
 class Paid {
-  @Type(() => Object, { discriminator })
-  payment: object;
-
-  @Type(() => Object, { discriminator })
-  payments: object[];
+  @Type(() => Object, { discriminator }) payment: object;
+  @Type(() => Object, { discriminator }) payments: object[];
 }
 const paid = (plain: object): Paid => plainToInstance(Paid, plain);
 
