@@ -40,7 +40,7 @@ describe('readJson', () => {
     );
   });
 
-  test.each([
+  test.each<[string, string]>([
     ['{"a" 1}', "Expected ':' after property name (character 6)"],
     ['{"a":1 "b":2}', "Expected ',' or '}' after property value (character 8)"],
     ['["🐕" 2]', "Expected ',' or ']' after array element (character 6)"],
@@ -61,7 +61,7 @@ describe('readJson', () => {
       '[{"x":{"a":1,"b":2,"\\u0061":3}}]': 20,
       '{"\\\\":1,"x":"}{\\"","\\u005c":2}': 20,
       '{ "🐕" : 1 , "b" : [ ] , "🐕" : { } }': 25,
-    }).map(([text, character]) => [text, `a member is named twice (character ${character})`] as const),
+    }).map(([text, character]): [string, string] => [text, `a member is named twice (character ${character})`]),
   ])('refuses %j: %s', (text, fault) => {
     expect(refusal(Buffer.from(text))).toBe(`The body is not valid JSON: ${fault}.`);
   });
