@@ -189,7 +189,7 @@ describe('docs/extending.md', () => {
     ...[...filesBelow('test/example', '.ts'), ...filesBelow('examples/orders/src', '.ts')].map(read),
     read('examples/orders/test/orders.test.ts'),
     read('test/support/other-starts.ts'),
-    ...['recipes', 'authenticators', 'added', 'callers', 'other-transports', 'transactions'].map((name) =>
+    ...['recipes', 'added', 'callers', 'other-transports', 'transactions'].map((name) =>
       read(`test/platform/${name}.e2e-spec.ts`).replaceAll('test_', ''),
     ),
   ].map(withoutSpace);
