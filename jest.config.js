@@ -41,7 +41,7 @@ const NOT_EMBEDDED = endToEnd(
 const ANY_ENGINE = endToEnd(
   'api/(connections|exceptions|openapi|path-prefix|silent-connections)|api-keys/secret-scanning' +
     '|operation/(metrics|observability-aborted|shutdown)|ordinary-nest/' +
-    '|platform/(alive|body-types|event-streams|extending|input|operation-names|other-transports|own-answers|products|refused-starts)' +
+    '|platform/(alive|body-types|input|operation-names|other-transports|own-answers|products|refused-starts)' +
     '|platform/(request-body|request-in-log)|repository/|tracing',
 );
 const EMBEDDED_ONLY = endToEnd('platform/embedded');
@@ -53,7 +53,7 @@ const LONG = endToEnd(
   'api/(fuzz|silent-connections)|api-keys/keys-commands|key-usage' +
     '|operation/(cli|metrics|observability|service-commands|shutdown|start|terminal)' +
     '|ordinary-nest/generated' +
-    '|platform/(alive|constraints|database-pool|database-settings|embedded|event-streams|migration|move|plain-sql)' +
+    '|platform/(alive|constraints|database-pool|database-settings|embedded|migration|move|plain-sql)' +
     '|platform/(request-body|sharing|sorted-lists|unshared|upgrading)' +
     '|repository/path|tracing',
 );
