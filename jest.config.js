@@ -54,7 +54,7 @@ const LONG = endToEnd(
     '|operation/(cli|metrics|observability|service-commands|shutdown|start|terminal)' +
     '|ordinary-nest/generated' +
     '|platform/(alive|constraints|database-pool|database-settings|embedded|migration|move|plain-sql)' +
-    '|platform/(request-body|sharing|sorted-lists|unshared|upgrading)' +
+    '|platform/(request-body|shared-statements|sharing|upgrading)' +
     '|repository/path|tracing',
 );
 const LONG_UNIT = '/test/repository/(import-rules|package)\\.spec\\.ts$';

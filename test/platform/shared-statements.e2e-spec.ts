@@ -1,8 +1,20 @@
-import { getRepositoryToken, TypeOrmModule } from '@nestjs/typeorm';
+import { TypeOrmModule } from '@nestjs/typeorm';
 import pg from 'pg';
-import { AfterLoad, Column, DataSource, Entity, Index, PrimaryGeneratedColumn, type Repository } from 'typeorm';
-import { Keyset, type OrderBy, type Page, SharedRepository } from '#resources';
-import { INVALID_CURSOR } from '#errors';
+import {
+  AfterLoad,
+  Column,
+  DataSource,
+  DeleteDateColumn,
+  Entity,
+  type EntitySubscriberInterface,
+  EventSubscriber,
+  Index,
+  ManyToOne,
+  PrimaryGeneratedColumn,
+  VersionColumn,
+} from 'typeorm';
+import { Idempotency, IdempotencyKey, Keyset, type OrderBy, type Page, SharedRepository } from '#resources';
+import { IDEMPOTENCY_KEY_REUSED, INVALID_CURSOR } from '#errors';
 import { Database } from '#postgres';
 import { EntitySql } from '../../libs/resources/src/entity-sql.js';
 import { createTestApp, type TestApp } from '../support/app.js';
@@ -10,8 +22,12 @@ import { createTestDatabase, type TestDatabase } from '../support/database.js';
 import { setDefaults } from '../support/hostile-settings.js';
 import { planOf } from '../support/plan.js';
 
-/* Lists of a feature that are sorted by several columns, in shared statements and by TypeORM, against the order of PostgreSQL. */
+/*
+ * Lists that are sorted by several columns, against the order of PostgreSQL, and rows with arrays: in shared statements and by TypeORM.
+ * The log says which entities share no statements, and why.
+ */
 
+const generated = (): PropertyDecorator => PrimaryGeneratedColumn('identity', { type: 'bigint' });
 const MOODS = ['calm', 'wild', 'sly'] as const;
 
 @Entity('test_toy')
@@ -19,7 +35,7 @@ const MOODS = ['calm', 'wild', 'sly'] as const;
 @Index(['mood', 'name', 'id'])
 @Index(['madeAt', 'id'])
 class Toy {
-  @PrimaryGeneratedColumn('identity', { type: 'bigint' }) id: string;
+  @generated() id: string;
   @Column({ type: 'varchar', length: 60 }) name: string;
 
   /** With a collation whose comparison ignores case, where the engine has ICU. */
@@ -42,6 +58,55 @@ class Toy {
 class HeardToy extends Toy {
   @AfterLoad()
   hear(): void {}
+}
+
+@Entity('test_tagged')
+class Tagged {
+  @generated() id: string;
+  @Column({ type: 'text', array: true }) tags: string[];
+  @Column({ type: 'bigint', array: true, nullable: true }) numbers: string[] | null;
+  @Column({ type: 'integer', array: true, nullable: true }) sizes: (number | null)[] | null;
+  @Column({ type: 'varchar', array: true, nullable: true }) grid: string[][] | null;
+  @Column({ type: 'enum', enum: MOODS, enumName: 'test_mood', array: true, default: [] }) moods: string[];
+  @Column({ name: 'made_at', type: 'timestamp', default: () => 'now()' }) madeAt: Date;
+}
+
+@Entity('test_tagged')
+class HeardTagged extends Tagged {
+  @AfterLoad()
+  hear(): void {}
+}
+
+class Part {
+  @Column({ type: 'text' }) label: string;
+}
+
+@Entity('test_versioned')
+class Versioned {
+  @generated() id: string;
+  @VersionColumn() version: number;
+  @DeleteDateColumn({ type: 'timestamptz' }) deletedAt: Date | null;
+  @Column(() => Part) part: Part;
+  @Column({ type: 'text', select: false }) secret: string;
+  @Column({ type: 'text', insert: false }) kept: string;
+  @Column({ type: 'point' }) place: unknown;
+  @Column({ type: 'jsonb', array: true }) rows: unknown[];
+}
+
+@Entity('test_loaded')
+class Loaded {
+  @generated() id: string;
+  @ManyToOne(() => Tagged, { lazy: true }) other: Promise<Tagged>;
+
+  @AfterLoad()
+  mark(): void {}
+}
+
+@EventSubscriber()
+class LoadedSubscriber implements EntitySubscriberInterface<Loaded> {
+  listenTo(): typeof Loaded {
+    return Loaded;
+  }
 }
 
 const ORDERS = {
@@ -82,7 +147,8 @@ const RELEASED: Partial<Record<OrderName, readonly [cursor: string, sly: string]
 /** Parsers that a module may set, for types whose values would be wrong with them. */
 const { types } = pg;
 const { BOOL, DATE, INT4, NUMERIC, TIMESTAMP, TIMESTAMPTZ, UUID } = types.builtins;
-const parsers = [BOOL, DATE, INT4, NUMERIC, TIMESTAMP, TIMESTAMPTZ, UUID].map(
+const ARRAYS = [1009, 1015, 1016];
+const parsers = [BOOL, DATE, INT4, NUMERIC, TIMESTAMP, TIMESTAMPTZ, UUID, ...ARRAYS].map(
   (type) => [type, types.getTypeParser(type) as (text: string) => unknown] as const,
 );
 
@@ -90,10 +156,25 @@ const ALL = 'name, title, german, made_at, local_at, on_day, price, size, code, 
 
 let database: TestDatabase;
 let app: TestApp;
+let shared: SharedRepository<Tagged, Tagged>;
+let heard: SharedRepository<Tagged, Tagged>;
 /** Each list twice: by shared statements, and by TypeORM. */
 let lists: Readonly<
   Record<OrderName, readonly [shared: SharedRepository<Toy, Toy>, heard: SharedRepository<Toy, Toy>]>
 >;
+
+/** A repository with what Nest injects. */
+function listOf<Row extends { id: string }>(
+  entity: new () => Row,
+  order?: OrderBy<keyof Row & string>,
+): SharedRepository<Row, Row> {
+  const all = app.nest.get(DataSource).getRepository(entity);
+  return Object.assign(new SharedRepository<Row, Row>(all, (one) => one, order), {
+    database: app.nest.get(Database),
+    idempotency: app.nest.get(Idempotency),
+  });
+}
+
 beforeAll(async () => {
   for (const [type] of parsers) types.setTypeParser(type, () => 'changed');
   database = await createTestDatabase();
@@ -103,7 +184,11 @@ beforeAll(async () => {
     intervalstyle: 'sql_standard',
     extra_float_digits: '-15',
   });
-  app = await createTestApp({ database, features: [TypeOrmModule.forFeature([Toy, HeardToy])] });
+  app = await createTestApp({
+    database,
+    features: [TypeOrmModule.forFeature([Toy, HeardToy, Tagged, HeardTagged, Versioned, Loaded])],
+    typeorm: { subscribers: [LoadedSubscriber] },
+  });
   const hasIcu = (await app.sql(`SELECT 1 FROM pg_collation WHERE collname = 'de-x-icu'`)).length > 0;
   if (hasIcu) {
     await app.sql(`CREATE COLLATION test_nocase (provider = icu, locale = 'und-u-ks-level2', deterministic = false)`);
@@ -124,6 +209,11 @@ beforeAll(async () => {
       is_new boolean NOT NULL,
       mood test_mood NOT NULL
     )`);
+  await app.sql(`
+    CREATE TABLE test_tagged (
+      id bigint GENERATED BY DEFAULT AS IDENTITY PRIMARY KEY, tags text[] NOT NULL, numbers bigint[], sizes integer[],
+      grid varchar[], moods test_mood[] NOT NULL DEFAULT '{}', made_at timestamp NOT NULL DEFAULT now()
+    )`);
   const names = `Ball|ball|Bär|Bar|Baz|Zug|Ärger|it's "x"|back\\slash| |🐕|\uffff|a,{b}`.split('|');
   const times = (
     '2026-11-27 10:00:00.000001+00|2026-11-27 10:00:00.000002+00|2026-03-29 02:30:00+05:45|1969-12-31 23:59:59.999999+00|' +
@@ -139,15 +229,10 @@ beforeAll(async () => {
       FROM generate_series(1, 130) AS n, (SELECT $1::text[] AS names, $2::timestamptz[] AS times, $3::numeric[] AS prices) AS given`,
     [names, times, prices],
   );
-  const listOf = (entity: typeof Toy, order: OrderBy<keyof Toy>): SharedRepository<Toy, Toy> => {
-    const toys = app.nest.get<Repository<Toy>>(getRepositoryToken(entity));
-    return Object.assign(new SharedRepository<Toy, Toy>(toys, (toy) => toy, order), {
-      database: app.nest.get(Database),
-    });
-  };
   const all = orders.map((order) => [order, [Toy, HeardToy].map((entity) => listOf(entity, ORDERS[order]))]);
   lists = Object.fromEntries(all) as typeof lists;
-  expect(lists.name.map((list) => list['mayShare'])).toEqual([true, false]);
+  [shared, heard] = [listOf(Tagged), listOf<Tagged>(HeardTagged)];
+  expect([...lists.name, shared, heard].map((list) => list['mayShare'])).toEqual([true, false, true, false]);
 }, 60_000);
 afterAll(async () => {
   for (const [type, parser] of parsers) types.setTypeParser(type, parser);
@@ -312,5 +397,91 @@ test('each page reads only its rows, by the index of the order', async () => {
   } finally {
     await session.release();
     await app.sql('DELETE FROM test_toy WHERE id > 1000');
+  }
+});
+
+test('the log names each entity whose requests share no statements, with each reason, once', async () => {
+  await shared.page({ limit: 1 });
+  for (const entity of [Versioned, Loaded, Loaded]) {
+    await listOf<{ id: string }>(entity)
+      .page({ limit: 1 })
+      .catch(() => undefined);
+  }
+  const slow = 'So its pages, look-ups and inserts run one by one through TypeORM, at about four times the CPU time.';
+  const of = ({ lines }: TestApp['log']): unknown[] =>
+    lines.filter(({ msg }) => /^(?!Heard).+ through TypeORM/.test(msg)).map(({ level, msg }) => [level, msg]);
+  expect(of(app.log)).toEqual([
+    [
+      40,
+      'Versioned shares no statements, because of column version, column deletedAt, column secret, column kept, ' +
+        `column place, column rows, column partLabel. ${slow}`,
+    ],
+    [
+      40,
+      'Loaded shares no statements, because of column otherId, lazy relation other, listener mark, ' +
+        `subscriber LoadedSubscriber. ${slow}`,
+    ],
+  ]);
+});
+
+const TAGS = [[], ['a'], ['a,b', '{c}', '"d"', "it's", 'e\\f', '', 'NULL', 'null', ' ', '\n', '🐕', '\uffff']];
+const GRID = [
+  ['x', 'NULL'],
+  ['', '"'],
+];
+const VALUES = TAGS.flatMap((tags): Partial<Tagged>[] => [
+  { tags },
+  { tags, numbers: null, sizes: [], grid: [] },
+  { tags, numbers: ['9223372036854775807', '-9223372036854775808', '0'], sizes: [1, null, -2147483648] },
+  { tags, grid: GRID, moods: ['wild', 'calm'] },
+]);
+
+test('rows with arrays are stored and read as TypeORM stores and reads them, in shared statements', async () => {
+  // TypeORM makes a Date of what the parser of a module gives.
+  types.setTypeParser(TIMESTAMP, (text) => text);
+  let replayed = 0;
+  const keyOf = (index: number): IdempotencyKey =>
+    new IdempotencyKey(1n, 'POST /toys', `toy ${index}`, () => void replayed++);
+  const inserts = (to: typeof shared, from: number): Promise<bigint[]> =>
+    Promise.all(
+      VALUES.map((values, index) => to.insertOnce(index % 2 ? keyOf(from + index) : undefined, values, values)),
+    );
+  const [ofShared, ofHeard] = [await inserts(shared, 0), await inserts(heard, 100)];
+  // Each repeats the keys of the other.
+  for (const [to, from, ids] of [
+    [heard, 0, ofShared],
+    [shared, 100, ofHeard],
+  ] as const)
+    for (const [index, values] of VALUES.entries())
+      if (index % 2) expect(await to.insertOnce(keyOf(from + index), values, values)).toBe(ids[index]);
+  expect(replayed).toBe(VALUES.length);
+  for (const from of [shared, heard]) {
+    const reused = from.insertOnce(keyOf(1), {}, { tags: [] });
+    await expect(reused).rejects.toMatchObject({ definition: IDEMPOTENCY_KEY_REUSED });
+  }
+  for (const [index, values] of VALUES.entries()) {
+    for (const id of [ofShared[index], ofHeard[index]] as bigint[]) {
+      const expected = { numbers: null, sizes: null, grid: null, moods: [], ...values, id: String(id) };
+      for (const from of [shared, heard]) expect(await from.find(id)).toMatchObject(expected);
+    }
+  }
+  // By pg's prepared query and by several pages in one statement.
+  const [one, ...several] = await Promise.all([1, 2, 3, 99].map((limit) => shared.page({ limit })));
+  expect(several.at(-1)).toEqual(await heard.page({ limit: 99 }));
+  expect(one?.items).toEqual(several.at(-1)?.items.slice(0, 1));
+  const [same, other] = await Promise.all([shared.page({ limit: 1 }), shared.page({ limit: 1 })]);
+  expect(other).toBe(same);
+  expect(await app.sql("SELECT FROM test_tagged WHERE made_at < now() - interval '1 day'")).toEqual([]);
+});
+
+test('rows are filtered by a whole array', async () => {
+  for (const tags of TAGS) {
+    const [one, other, slow] = await Promise.all([
+      shared.page({ limit: 99 }, { tags }),
+      shared.page({ limit: 98 }, { tags, moods: ['wild', 'calm'] }),
+      heard.page({ limit: 99 }, { tags }),
+    ]);
+    expect([one.items.length, other.items.length, one.items[0]?.tags]).toEqual([8, 2, tags]);
+    expect(one).toEqual(slow);
   }
 });
