@@ -203,11 +203,6 @@ describe('a project', () => {
     expect(await app.schemaDifferences()).toEqual(['ALTER TABLE "test_ship" DROP CONSTRAINT "test_ship_pet_id_fkey"']);
   });
 
-  test('a key that is created without scopes has the scopes of the project', async () => {
-    const { key } = await app.nest.get(ApiKeysService).create({ client: 'sailor' });
-    expect(key.scopes).toEqual(['pets:read', 'ships:read']);
-  });
-
   test('500: the test kit prints the logged error with its stack, unless the call expects a 500', async () => {
     expect((await app.client.get('/v1/test-ships')).status).toBe(500);
     expect(printed.join('')).toMatch(
