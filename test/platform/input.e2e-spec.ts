@@ -12,7 +12,7 @@ import {
   Req,
   UseInterceptors,
 } from '@nestjs/common';
-import { PartialType, PickType } from '@nestjs/swagger';
+import { ApiProperty, PartialType, PickType } from '@nestjs/swagger';
 import { Expose, Transform, Type } from 'class-transformer';
 import { ArrayMaxSize, IsArray, IsEmail, IsInt, IsOptional, IsString, Min, ValidateNested } from 'class-validator';
 import type { Request, Response } from 'express';
@@ -26,6 +26,7 @@ import {
   FaultDetails,
   Int64Parameter,
   Int64Property,
+  IntegerParameter,
   IntegerProperty,
   OpaqueParameter,
   TextProperty,
@@ -34,7 +35,6 @@ import { Card, Payment, PAYMENTS } from '../ordinary-nest/body-values.js';
 import { Handlers } from '../ordinary-nest/handlers.js';
 import { createTestApp, type TestApp } from '../support/app.js';
 import type { HttpAnswer } from '../support/http-client.js';
-import { COLOUR, list, ListsBody, ListsQuery } from '../support/lists.js';
 
 /*
  * What the decorators of the platform accept and refuse, alone and beside class-validator, and the faults that they report.
@@ -45,7 +45,17 @@ const LARGEST = '9223372036854775807';
 const described = { description: 'Something.' };
 const optional = { ...described, required: false };
 
-class Toy extends ListsBody {
+const COLOUR = { enum: ['red', 'blue'], enumName: 'ToyPaint', enumSchema: { description: 'A colour.' } };
+const SIZE = { enum: ['small', 'large', 'huge'], enumName: 'ToySize', enumSchema: { description: 'A size.' } };
+const list = { description: 'A list.', required: false, isArray: true, maxItems: 2 } as const;
+
+class Toy {
+  @TextProperty({ ...list, minItems: 1, uniqueItems: true, minLength: 1, maxLength: 5, example: ['new'] })
+  tags?: string[];
+
+  @Int64Property({ ...list, maxItems: 9 }) ids?: bigint[];
+  @IntegerProperty({ ...list, minimum: 0, maximum: 9 }) counts?: number[];
+  @EnumProperty({ ...list, ...COLOUR }) colours?: string[];
   @TextProperty({ ...optional, nullable: true, minLength: 1, maxLength: 5, notBlank: true }) note?: string | null;
   @Int64Property(optional) id?: bigint;
   @IntegerProperty({ ...optional, minimum: -1, maximum: 9 }) quantity?: number;
@@ -103,14 +113,29 @@ class DistinctIds {
   ids: bigint[];
 }
 
-class ToysQuery extends ListsQuery {
+class ToysQuery {
+  @TextProperty({ ...list, minLength: 1, maxLength: 5 }) tag?: string[];
+  @EnumProperty({ ...list, ...COLOUR }) colour?: string[];
+  @Int64Parameter(list) id?: bigint[];
+  @IntegerParameter({ ...list, minimum: 0, maximum: 9 }) count?: number[];
   @Int64Parameter(optional) makerId?: bigint;
+  @OpaqueParameter({ description: 'Old.', required: false, deprecated: true }) word?: string;
+  @EnumProperty({ description: 'The size.', required: false, deprecated: true, ...SIZE }) size?: string;
 }
 
 class MixedQuery extends ToysQuery {
   @IsOptional()
   @IsString()
   more?: string;
+}
+
+/** With members whose document alone is of interest. */
+class DescribedToy extends Toy {
+  @EnumProperty({ description: 'The size.', required: false, ...SIZE }) size?: string;
+  @TextProperty({ description: 'Old.', required: false, deprecated: true, minLength: 0, maxLength: 9 }) word?: string;
+  @ApiProperty({ description: 'Older.', required: false, deprecated: true }) remark?: string;
+  @BooleanProperty({ description: 'Whether it squeaks.', required: false }) squeaks = false;
+  @TextProperty({ description: 'A maker.', nullable: true, minLength: 0, maxLength: 40 }) maker: string | null;
 }
 
 class ToyPath {
@@ -163,6 +188,7 @@ TOYS.bodies(plain, {
   wrapped: [Body('toy'), Toy],
   'wrapped-order': [Body('order'), Order],
   any: Object,
+  described: DescribedToy,
 });
 TOYS.bodies(plain, { 'changed-toys': Toy, 'changed-orders': Order }, UseInterceptors(changing));
 TOYS.bodies(plain, { bulk: Object }, BodyLimits({ values: 30_000, levels: 50 }));
@@ -305,7 +331,7 @@ describe('faults', () => {
       'order.lines.0.count isInt, order.lines.0.productId required, order.colour enum',
     ],
     ['toys', [], ' type'],
-    ['listed?makerId=x&size=7', undefined, 'size additionalProperties'],
+    ['listed?makerId=x&weight=7', undefined, 'weight additionalProperties'],
     ['listed?makerId=1&makerId=2', undefined, 'makerId type'],
     ['found/x', undefined, 'toyId type'],
     ['raw', { a: [{ b: 'x\0' }] }, 'a.0.b storable'],
@@ -518,20 +544,60 @@ describe('@TextProperty({ format })', () => {
   });
 });
 
-test('the document has formats and patterns as they are checked', async () => {
-  const { components, paths } = (await app.client.get('/openapi.json')).json as unknown as {
-    components: { schemas: Record<string, { properties: object }> };
-    paths: Record<string, { get: object }>;
-  };
-  expect(components.schemas['Formats']?.properties).toMatchObject({
-    price: { type: 'string', format: 'decimal', maxLength: 100, pattern: '^[0-9]{1,3}([.][0-9]{1,2})?$' },
-    day: { format: 'date', maxLength: 10, pattern: expect.stringContaining('[0-9]{4}-') as string },
-    page: { format: 'uri', maxLength: 30 },
-    code: { minLength: 2, maxLength: 9, pattern: '^[A-Z]+$' },
-    days: { type: 'array', items: { type: 'string', format: 'date' } },
+describe('the document', () => {
+  let components: { schemas: Record<string, { properties: object }> };
+  let paths: Record<string, { get: { parameters: { name: string; in: string }[] } }>;
+  beforeAll(async () => {
+    ({ components, paths } = (await app.client.get('/openapi.json')).json);
   });
-  expect(paths['/test-toys/found-by']?.get).toMatchObject({
-    parameters: [{ schema: { maxLength: 5, pattern: '^[a-z]*$' } }, { name: 'If-None-Match' }],
+
+  test('describes lists with the limits of their items, and marks what is deprecated', () => {
+    expect(components.schemas['DescribedToy']?.properties).toMatchObject({
+      tags: {
+        ...{ type: 'array', minItems: 1, maxItems: 2, uniqueItems: true, description: 'A list.', examples: [['new']] },
+        items: { type: 'string', minLength: 1, maxLength: 5 },
+      },
+      ids: { type: 'array', maxItems: 9, items: { type: 'integer', format: 'int64' } },
+      counts: { type: 'array', maxItems: 2, items: { type: 'integer', format: 'int32', minimum: 0, maximum: 9 } },
+      colours: { type: 'array', maxItems: 2, items: { type: 'string', enum: COLOUR.enum, description: 'A colour.' } },
+      squeaks: { type: 'boolean', description: 'Whether it squeaks.', allOf: [{ default: false }] },
+      maker: { type: ['string', 'null'], minLength: 0, maxLength: 40, pattern: '^[^\\x00]*$' },
+      word: { deprecated: true },
+      remark: { deprecated: true },
+    });
+    expect(components.schemas).toMatchObject({
+      ToySize: { type: 'string', enum: SIZE.enum, description: 'A size.' },
+      ToyPaint: { type: 'string', enum: COLOUR.enum, description: 'A colour.' },
+    });
+    const list = (name: string, items: object): object => ({
+      ...{ name, in: 'query', required: false, description: 'A list.' },
+      schema: { type: 'array', maxItems: 2, items },
+    });
+    const own = { in: 'query', required: false };
+    const old = { ...own, deprecated: true };
+    const parameters = paths['/test-toys/listed']?.get.parameters;
+    expect(parameters?.filter((each) => each.in !== 'header')).toEqual([
+      list('tag', { type: 'string', minLength: 1, maxLength: 5, pattern: '^[^\\x00]*$' }),
+      list('colour', { type: 'string', enum: COLOUR.enum, description: 'A colour.' }),
+      list('id', { type: 'integer', format: 'int64' }),
+      list('count', { type: 'integer', format: 'int32', minimum: 0, maximum: 9 }),
+      { ...own, name: 'makerId', description: 'Something.', schema: { type: 'integer', format: 'int64' } },
+      { ...old, name: 'word', description: 'Old.', schema: { type: 'string' } },
+      { ...old, name: 'size', description: 'The size.', schema: { $ref: '#/components/schemas/ToySize' } },
+    ]);
+  });
+
+  test('has formats and patterns as they are checked', () => {
+    expect(components.schemas['Formats']?.properties).toMatchObject({
+      price: { type: 'string', format: 'decimal', maxLength: 100, pattern: '^[0-9]{1,3}([.][0-9]{1,2})?$' },
+      day: { format: 'date', maxLength: 10, pattern: expect.stringContaining('[0-9]{4}-') as string },
+      page: { format: 'uri', maxLength: 30 },
+      code: { minLength: 2, maxLength: 9, pattern: '^[A-Z]+$' },
+      days: { type: 'array', items: { type: 'string', format: 'date' } },
+    });
+    expect(paths['/test-toys/found-by']?.get).toMatchObject({
+      parameters: [{ schema: { maxLength: 5, pattern: '^[a-z]*$' } }, { name: 'If-None-Match' }],
+    });
   });
 });
 

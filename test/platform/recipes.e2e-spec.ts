@@ -400,7 +400,7 @@ class TestToysController {
 })
 class ToysModule {}
 
-const SCOPES = ['visits:read', 'visits:write', 'cards:read', 'cards:write', 'toys:read', 'metrics:read'];
+const SCOPES = ['visits:read', 'visits:write', 'cards:read', 'cards:write', 'toys:read', 'metrics:read'] as const;
 
 let app: TestApp;
 beforeAll(async () => {
