@@ -41,7 +41,7 @@ const NOT_EMBEDDED = endToEnd(
 const ANY_ENGINE = endToEnd(
   'api/(connections|exceptions|openapi|path-prefix|silent-connections)|api-keys/secret-scanning' +
     '|operation/(metrics|observability-aborted|shutdown)|ordinary-nest/' +
-    '|platform/(alive|body-types|input|operation-names|other-transports|own-answers|products|refused-starts)' +
+    '|platform/(alive|input|operation-names|other-transports|own-answers|products|refused-starts)' +
     '|platform/(request-body|request-in-log)|repository/|tracing',
 );
 const EMBEDDED_ONLY = endToEnd('platform/embedded');
