@@ -343,7 +343,7 @@ test('a row belongs to the tenant that added it: others neither read nor delete 
   const call = async (method: string, path: string, tenant: string, body?: object): Promise<HttpAnswer> =>
     app.client.send(method, `/v1/test-toys${path}`, { ...(await byToken(tenant)), body });
   const { json } = await call('POST', '', 'west', { name: 'e' });
-  const path = `/by-id/${(json as { id: number }).id}`;
+  const path = `/by-id/${json.id}`;
   for (const method of ['GET', 'DELETE']) expect((await call(method, path, 'south')).status).toBe(404);
   expect((await call('GET', path, 'west')).json).toEqual(json);
   expect((await call('DELETE', path, 'west')).status).toBe(200);
@@ -384,7 +384,7 @@ test('undefined at public operations, with a key and without, and before a refus
 
 const list = async (apiKey: string | Promise<string>): Promise<HttpAnswer> =>
   app.client.get('/v1/pets', { apiKey: await apiKey });
-const codeOf = ({ status, json }: HttpAnswer): unknown => [status, (json as { code: string }).code];
+const codeOf = ({ status, json }: HttpAnswer): unknown => [status, json.code];
 
 test('a JWT has its scopes, limit, retries, usage and name in the log', async () => {
   const azp = 'mobile app';
@@ -417,7 +417,7 @@ test('the tenants of one application share no Idempotency-Key: each gets its own
   expect(answers.map((answer) => [answer.status, answer.headers['idempotent-replayed']])).toEqual(
     answers.map(() => [201, undefined]),
   );
-  expect(new Set(answers.map(({ json }) => (json as { id: number }).id)).size).toBe(3);
+  expect(new Set(answers.map(({ json }) => json.id as number)).size).toBe(3);
   expect((await create('north')).text).toBe(answers[0]?.text);
 });
 

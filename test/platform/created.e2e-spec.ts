@@ -121,7 +121,7 @@ describe('the location of what was created', () => {
     const first = await app.client.post('/v1/test-games/once', { id }, { headers });
     const again = await app.client.post('/v1/test-games/once', { id }, { headers });
     expect([again.status, again.text, again.headers['idempotent-replayed']]).toEqual([201, first.text, 'true']);
-    const location = `${root}/v1/test-games/once/${(first.json as { id: number }).id}`;
+    const location = `${root}/v1/test-games/once/${first.json.id}`;
     expect([first.headers.location, again.headers.location]).toEqual([location, location]);
   });
 

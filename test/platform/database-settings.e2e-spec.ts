@@ -71,8 +71,7 @@ async function expectPromises(app: TestApp, id = 2n ** 62n + 1n): Promise<void> 
 
   const keys = nest.get(ApiKeysService);
   const now = clock.now();
-  const used = async (apiKey: string): Promise<unknown> =>
-    ((await client.get('/v1/pets', { apiKey })).json as { code?: string }).code;
+  const used = async (apiKey: string): Promise<unknown> => (await client.get('/v1/pets', { apiKey })).json.code;
   const future = new Date(now + DAY);
   const made = (expiresAt?: Date): ReturnType<typeof keys.create> => keys.create({ client: 'a', expiresAt });
   expect(await used((await made(new Date(now - 1_000))).secret)).toBe('expired_api_key');
@@ -187,7 +186,7 @@ test('infinity is no end of a key, -infinity has passed, a revocation refuses wh
   ] as const) {
     const { id, apiKey } = await made(column, time);
     const { status, json } = await app.client.get('/v1/pets', { apiKey });
-    expect([column, time, status, (json as { code?: string }).code]).toEqual([column, time, code ? 401 : 200, code]);
+    expect([column, time, status, json.code]).toEqual([column, time, code ? 401 : 200, code]);
     const printed = await runKeys(app, 'show', id);
     expect(printed).toContain(shown);
     const line = (await runKeys(app, 'list')).split('\n').find((one) => one.startsWith(`${id} `));

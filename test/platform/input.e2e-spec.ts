@@ -369,7 +369,7 @@ describe('@FaultDetails', () => {
   test('sends the faults as details, also through a filter that responds with the Error body', async () => {
     for (const { client } of [app, filtered]) {
       const detailsOf = async (path: string, body: object): Promise<unknown> =>
-        ((await client.post(`/v1/${path}`, body)).json as { details: unknown }).details;
+        (await client.post(`/v1/${path}`, body)).json.details;
       const fault = { property: 'note', rule: 'maxLength', message: `note must be ${TEXT}` };
       expect(await detailsOf('test-detailed/toys', { note: 'too long' })).toEqual([fault]);
       const context = { translation: 'too-few' };
@@ -395,13 +395,9 @@ describe('@FaultDetails', () => {
   });
 
   test('is documented for its operations alone', async () => {
-    const { json } = await app.client.get('/openapi.json');
-    const document = json as {
-      paths: Record<string, { post: { responses: object } }>;
-      components: { schemas: object };
-    };
+    const document = (await app.client.get('/openapi.json')).json;
     const details = { type: 'array', items: { $ref: '#/components/schemas/ErrorFault' } };
-    expect(document.paths['/test-detailed/toys']?.post.responses).toMatchObject({
+    expect(document.paths['/test-detailed/toys'].post.responses).toMatchObject({
       400: { content: { 'application/json': { schema: { allOf: [{}, { properties: { details } }] } } } },
     });
     expect(document.components.schemas).toHaveProperty('ErrorFault.required', ['property', 'rule', 'message']);
