@@ -73,10 +73,10 @@ function entriesOf(document: string): { id: string; files: string[] }[] {
   }));
 }
 
-describe.each(['docs/decisions.md', 'docs/security.md'])('%s', (document) => {
-  const entries = entriesOf(document);
-
-  test('every entry names files with tests, and all of them exist', () => {
+test.each(['docs/decisions.md', 'docs/security.md'])(
+  'every entry of %s names files with tests, which exist',
+  (page) => {
+    const entries = entriesOf(page);
     expect(entries.length).toBeGreaterThan(20);
     const missing = entries.flatMap(({ id, files }) =>
       files.length === 0
@@ -84,8 +84,8 @@ describe.each(['docs/decisions.md', 'docs/security.md'])('%s', (document) => {
         : files.flatMap((file) => (existsSync(join(ROOT, specOf(file))) ? [] : `${id} ${file}`)),
     );
     expect(missing).toEqual([]);
-  });
-});
+  },
+);
 
 test('of the packages of a production install and of tracing only two have install scripts, which allowScripts forbids', () => {
   type Entry = { link?: boolean; dev?: boolean; hasInstallScript?: boolean };
@@ -159,19 +159,14 @@ describe.each(DOCUMENTS)('%s', (document) => {
   });
 });
 
-describe.each(CONFIGURATION)('%s', (file) => {
+test.each(CONFIGURATION)('%s names only settings, commands, npm scripts, pages and folders that exist', (file) => {
   const text = read(file);
-
-  test('names only settings, commands, npm scripts, pages and folders that exist', () => {
-    expect(unknownSettings(text.match(/\b[A-Z]+(?:_[A-Z]+)+\b/g) ?? [])).toEqual([]);
-    expect(unknownCommands(text)).toEqual([]);
-    const { scripts } = JSON.parse(read('package.json')) as { scripts: object };
-    expect([...text.matchAll(/npm run ([\w:]*\w)/g)].filter(([, name = '']) => !(name in scripts))).toEqual([]);
-    const paths = [...text.matchAll(/(?<![\w./])((?:docs|ops|scripts|src|libs)\/[\w./-]*\w)/g)].map(
-      ([, path = '']) => path,
-    );
-    expect(paths.filter((path) => !existsSync(join(ROOT, path)))).toEqual([]);
-  });
+  expect(unknownSettings(text.match(/\b[A-Z]+(?:_[A-Z]+)+\b/g) ?? [])).toEqual([]);
+  expect(unknownCommands(text)).toEqual([]);
+  const { scripts } = JSON.parse(read('package.json')) as { scripts: object };
+  expect([...text.matchAll(/npm run ([\w:]*\w)/g)].filter(([, name = '']) => !(name in scripts))).toEqual([]);
+  const paths = text.match(/(?<![\w./])(?:docs|ops|scripts|src|libs)\/[\w./-]*\w/g) ?? [];
+  expect(paths.filter((path) => !existsSync(join(ROOT, path)))).toEqual([]);
 });
 
 describe('docs/extending.md', () => {
@@ -258,23 +253,14 @@ describe('the curl lines of README.md and docs/guide.md', () => {
   });
 });
 
-/** What openapi.json says of a place, such as `paths /pets get …`. */
-function published(place: string): Record<string, string | number> {
-  const steps = place.split(' ');
-  const found = steps.reduce<unknown>(
-    (at, step) => (at as Record<string, unknown>)[step],
-    JSON.parse(read('openapi.json')),
-  );
-  return found as Record<string, string | number>;
-}
-
 test('docs/guide.md has the limits of openapi.json and the defaults of the settings', () => {
   const defaultOf = (setting: string): string =>
     new RegExp(`^#${setting}=(.*)$`, 'm').exec(read('.env.example'))?.[1] ?? `no ${setting}`;
-  const limit = published('paths /pets get parameters 0 schema');
-  const name = published('components schemas NewPet properties name');
-  const key = published('paths /pets post parameters 0')['description'];
-  const sunset = new Date(String(published('paths /pets/{petId} get')['x-sunset']));
+  const { paths, components } = JSON.parse(read('openapi.json'));
+  const limit = paths['/pets'].get.parameters[0].schema;
+  const name = components.schemas.NewPet.properties.name;
+  const key = paths['/pets'].post.parameters[0].description;
+  const sunset = new Date(String(paths['/pets/{petId}'].get['x-sunset']));
   const sentences = [
     `Each client may send ${defaultOf('RATE_LIMIT_PER_MINUTE')} requests a minute,`,
     `A body may have at most ${Number(defaultOf('MAX_BODY_BYTES')) / 1024} KiB, a page ${limit['maximum']} pets, and a name ` +

@@ -61,8 +61,8 @@ test('every exported function, decorators included, has an example in its commen
 
 test('npm run package makes peer dependencies of the frameworks, which this repository installs', async () => {
   const directory = await mkdtemp(join(tmpdir(), 'petstore-package-'));
-  const shell = `node scripts/pack.js ${directory} && tar -xzOf ${directory}/*.tgz package/package.json`;
-  const { stdout } = spawnSync('sh', ['-c', shell], { cwd: ROOT, encoding: 'utf8' });
+  const sh = (line: string): string => spawnSync('sh', ['-c', line], { cwd: ROOT, encoding: 'utf8' }).stdout;
+  const stdout = sh(`node scripts/pack.js ${directory} && tar -xzOf ${directory}/*.tgz package/package.json`);
   const packed = JSON.parse(stdout.slice(stdout.indexOf('{'))) as Record<string, Record<string, string>>;
   const { dependencies, peerDependencies } = JSON.parse(read('package.json')) as typeof packed;
   expect({ ...packed['dependencies'], ...packed['peerDependencies'] }).toEqual({
@@ -71,12 +71,9 @@ test('npm run package makes peer dependencies of the frameworks, which this repo
   });
   expect(Object.keys(packed['dependencies'] ?? {}).filter((name) => /nest|typeorm|rxjs|class-/.test(name))).toEqual([]);
   // It holds no source maps, so no file may name one.
-  const named = `tar -xzOf ${directory}/*.tgz | grep -c '^//# sourceMappingURL'`;
-  expect(spawnSync('sh', ['-c', named], { encoding: 'utf8' }).stdout).toBe('0\n');
-  const client = `tar -tzf ${directory}/*.tgz package/dist/client.tgz`;
-  expect(spawnSync('sh', ['-c', client], { encoding: 'utf8' }).stdout).toBe('package/dist/client.tgz\n');
-  const list = `tar -tzf ${directory}/*.tgz`;
-  const files = spawnSync('sh', ['-c', list], { encoding: 'utf8' }).stdout.split('\n');
+  expect(sh(`tar -xzOf ${directory}/*.tgz | grep -c '^//# sourceMappingURL'`)).toBe('0\n');
+  const files = sh(`tar -tzf ${directory}/*.tgz`).split('\n');
+  expect(files).toContain('package/dist/client.tgz');
   const links = [...read('docs/extending.md').matchAll(/\]\(((?!https?:)[^)#]+)/g)].map(([, path = '']) =>
     join('package/docs', path),
   );
