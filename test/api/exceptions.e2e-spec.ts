@@ -68,26 +68,17 @@ class ExceptionsModule {}
 
 const ORIGIN = 'https://app.example.com';
 
-interface Example {
-  value: { code: string; message: string; status: number };
-}
-
 let app: TestApp;
 /** The examples by code, including those of single operations. */
-let examples: Record<string, Example>;
+let examples: Record<string, { value: object }>;
 beforeAll(async () => {
   app = await createTestApp({
     features: [ExceptionsModule, SlowModule],
     settings: { MAX_REQUESTS_IN_FLIGHT: '1', RATE_LIMIT_PER_MINUTE: '60', CORS_ORIGINS: ORIGIN },
   });
-  const document = (await app.client.get('/openapi.json')).json as {
-    components: { examples: Record<string, Example> };
-    paths: Record<'/pets/{petId}', { get: { responses: Record<410, { content: Record<string, object> }> } }>;
-  };
-  const removed = document.paths['/pets/{petId}'].get.responses[410].content['application/json'] as {
-    examples: Record<string, Example>;
-  };
-  examples = { ...document.components.examples, ...removed.examples };
+  const { components, paths } = (await app.client.get('/openapi.json')).json;
+  const removed = paths['/pets/{petId}'].get.responses[410].content['application/json'];
+  examples = { ...components.examples, ...removed.examples };
 });
 afterAll(() => app.close());
 
