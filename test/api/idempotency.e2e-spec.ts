@@ -1,4 +1,4 @@
-import { Body, Controller, HttpCode, Injectable, Module, Param, Post } from '@nestjs/common';
+import { Body, Controller, HttpCode, Module, Param, Post } from '@nestjs/common';
 import { DataSource } from 'typeorm';
 import { Idempotency, IdempotencyKey, Idempotent } from '#resources';
 import { Int64Property, TextProperty } from '#input';
@@ -22,37 +22,24 @@ class NewNote {
   weight: bigint;
 }
 
-/** Work of a module: two changes in one transaction, of which the second may fail. */
-@Injectable()
-class NotesService {
+@Controller('test-notes')
+@RequireScopes()
+class TestNotesController {
   runs = 0;
 
   constructor(private readonly idempotency: Idempotency) {}
 
-  write(note: NewNote, key: IdempotencyKey | undefined): Promise<string> {
-    return this.idempotency.once(key, note, async ({ manager }) => {
-      this.runs++;
-      const rows = await manager.query<{ id: string }[]>('INSERT INTO test_note (text) VALUES ($1) RETURNING id', [
-        note.text,
-      ]);
-      await manager.query('INSERT INTO test_weight (grams) VALUES ($1)', [note.weight]);
-      return (rows[0] as { id: string }).id;
-    });
-  }
-
-  answer(id: string, key: IdempotencyKey | undefined): Promise<object> {
-    return this.idempotency.answer(key, {}, () => Promise.resolve({ id }));
-  }
-}
-
-@Controller('test-notes')
-@RequireScopes()
-class TestNotesController {
-  constructor(private readonly notes: NotesService) {}
-
+  /** Two changes in one transaction, of which the second may fail. */
   @Post()
   async writeNote(@Body() note: NewNote, @Idempotent() key: IdempotencyKey | undefined): Promise<object> {
-    return { id: BigInt(await this.notes.write(note, key)), ...note };
+    const id = await this.idempotency.once(key, note, async ({ manager }) => {
+      this.runs++;
+      const insert = 'INSERT INTO test_note (text) VALUES ($1) RETURNING id';
+      const [row] = await manager.query<[{ id: string }]>(insert, [note.text]);
+      await manager.query('INSERT INTO test_weight (grams) VALUES ($1)', [note.weight]);
+      return row.id;
+    });
+    return { id: BigInt(id), ...note };
   }
 
   @Post('drafts')
@@ -63,11 +50,11 @@ class TestNotesController {
   @Post(':id/return/:place')
   @HttpCode(200)
   return(@Param('id') id: string, @Idempotent() key: IdempotencyKey | undefined): Promise<object> {
-    return this.notes.answer(id, key);
+    return this.idempotency.answer(key, {}, () => Promise.resolve({ id }));
   }
 }
 
-@Module({ controllers: [TestNotesController], providers: [NotesService] })
+@Module({ controllers: [TestNotesController] })
 class NotesModule {}
 
 let app: TestApp;
@@ -161,12 +148,9 @@ describe('24 hours', () => {
   });
 
   test('only expired keys are removed, in batches', async () => {
-    const ages = `INSERT INTO idempotency_key (client_id, key, fingerprint, result, created_at)
-      SELECT 1, $1 || n, sha256(''), '1', now() - interval '24 hours' + interval '1 s' * $2::int
-      FROM generate_series(1, $3::int) n`;
     await app.sql('DELETE FROM idempotency_key');
-    await app.sql(ages, ['gone ', 0, 2_500]);
-    await app.sql(ages, ['kept ', 60, 30]);
+    await storeKeys(app, 'gone', 0, 2_500);
+    await storeKeys(app, 'kept', -60, 30);
     expect(await app.nest.get(ExpiredKeys).remove()).toBe(2_500);
     expect(await app.sql(`SELECT DISTINCT left(key, 4) FROM idempotency_key`)).toEqual([['kept']]);
     expect(await app.nest.get(ExpiredKeys).remove()).toBe(0);
@@ -187,9 +171,9 @@ test('fifty requests with one key at the same moment create one pet, and all res
 describe('a module with idempotent work', () => {
   const write = (key: string | undefined, body: object): Promise<HttpAnswer> =>
     app.client.post('/v1/test-notes', body, { headers: { 'idempotency-key': key }, expects500: true });
-  let notes: NotesService;
+  let notes: TestNotesController;
   beforeEach(() => {
-    notes = app.nest.get(NotesService);
+    notes = app.nest.get(TestNotesController);
     notes.runs = 0;
   });
 
@@ -220,6 +204,15 @@ describe('a module with idempotent work', () => {
     expectRefusal(await add(key), 'idempotency_key_reused');
   });
 });
+
+/** Stores keys that begin with a word, and are older than 24 hours by some seconds. */
+const storeKeys = (instance: TestApp, word: string, seconds: number, keys: number): Promise<unknown> =>
+  instance.sql(
+    `INSERT INTO idempotency_key (client_id, key, fingerprint, result, created_at)
+      SELECT 1, $1 || ' ' || n, sha256(''), '1', now() - interval '24 hours' - interval '1 s' * $2::int
+      FROM generate_series(1, $3::int) n`,
+    [word, seconds, keys],
+  );
 
 /** A new connection's open transaction that has stored a key, as one whose commit waits for a standby; ends it. */
 async function holdKey(instance: TestApp, key: string, also = 'SELECT'): Promise<() => Promise<unknown>> {
@@ -364,18 +357,13 @@ describeOnPostgresql('two instances', () => {
   });
 
   test('instances remove expired keys at the same time, each key once', async () => {
-    await apps[0].sql(
-      `INSERT INTO idempotency_key (client_id, key, fingerprint, result, created_at)
-        SELECT 1, 'old ' || n, sha256(''), '1', now() - interval '25 hours' FROM generate_series(1, 3000) n`,
-    );
+    await storeKeys(apps[0], 'old', 60, 3_000);
     const removed = await Promise.all(apps.map(({ nest }) => nest.get(ExpiredKeys).remove()));
     expect((removed[0] ?? 0) + (removed[1] ?? 0)).toBe(3_000);
   });
 
   test('a key that a request renews during its removal is kept', async () => {
-    const old = `INSERT INTO idempotency_key (client_id, key, fingerprint, result, created_at)
-      SELECT 1, 'renewed ' || n, sha256(''), '1', now() - interval '25 hours' FROM generate_series(1, 2) n`;
-    await apps[0].sql(old);
+    await storeKeys(apps[0], 'renewed', 60, 2);
     const removal = await apps[0].nest.get(Database).transaction(async ({ manager }) => {
       await manager.query(`UPDATE idempotency_key SET created_at = now() WHERE key = 'renewed 1'`);
       const removing = apps[1].nest.get(ExpiredKeys).remove();

@@ -59,20 +59,14 @@ async function traces(app: TestApp): Promise<unknown> {
   return [app.log.requests.filter(({ status }) => Number(status) >= 400).length, failed];
 }
 
-describe('with a short KEEP_ALIVE_TIMEOUT_MS', () => {
-  let hasty: TestApp;
-  beforeAll(async () => {
-    hasty = await createTestApp({ settings: { KEEP_ALIVE_TIMEOUT_MS: '2000' }, limits: { headersTimeoutMs: 100 } });
-  });
-  afterAll(() => hasty.close());
-
-  test('it closes without a response and without a trace', async () => {
-    const before = await traces(hasty);
-    const client = await open(hasty.port);
-    await closed(client);
-    expect(client.text()).toBe('');
-    expect(await traces(hasty)).toEqual(before);
-  });
+test('with a short KEEP_ALIVE_TIMEOUT_MS it closes without a response and without a trace', async () => {
+  const hasty = await createTestApp({ settings: { KEEP_ALIVE_TIMEOUT_MS: '2000' }, limits: { headersTimeoutMs: 100 } });
+  const before = await traces(hasty);
+  const client = await open(hasty.port);
+  await closed(client);
+  expect(client.text()).toBe('');
+  expect(await traces(hasty)).toEqual(before);
+  await hasty.close();
 });
 
 test.each([
