@@ -10,6 +10,9 @@ const { engines, scripts } = JSON.parse(readFileSync(join(ROOT, 'package.json'),
   scripts: Record<string, string>;
 };
 
+const folder = mkdtempSync(join(tmpdir(), 'petstore-check-'));
+afterAll(() => rmSync(folder, { recursive: true }));
+
 test.each([
   ...['0.10.48', '18.20.8', '20.18.3', '21.7.3', '22.12.0', '24.10.0'].map((version) => [version, 'old'] as const),
   ...['20.19.0', '20.20.2', '22.13.0', '24.11.0', '25.0.0', '26.1.0-nightly'].map((version) => [version, ''] as const),
@@ -52,40 +55,31 @@ test('without the packages for development, as before npm ci, a script that need
   for (const name of ['build', 'lint', 'format', 'check:types', 'generate:feature']) {
     expect([name, scripts[name]]).toEqual([name, expect.stringMatching(/^node scripts\/check-compiler\.js && /)]);
   }
-  const copy = mkdtempSync(join(tmpdir(), 'petstore-compiler-'));
-  try {
-    const program = join(copy, 'check-compiler.mjs');
-    copyFileSync(join(ROOT, 'scripts/check-compiler.js'), program);
-    const { status, stderr } = spawnSync(process.execPath, [program], { encoding: 'utf8' });
-    expect([status, stderr]).toEqual([
-      1,
-      expect.stringMatching(/^petstore: .+ Run 'npm ci --include=dev && npm run build'\.\n$/),
-    ]);
-  } finally {
-    rmSync(copy, { recursive: true });
-  }
+  const program = join(folder, 'check-compiler.mjs');
+  copyFileSync(join(ROOT, 'scripts/check-compiler.js'), program);
+  const { status, stderr } = spawnSync(process.execPath, [program], { encoding: 'utf8' });
+  expect([status, stderr]).toEqual([
+    1,
+    expect.stringMatching(/^petstore: .+ Run 'npm ci --include=dev && npm run build'\.\n$/),
+  ]);
 });
 
 test('--help loads no framework', () => {
-  const directory = mkdtempSync(join(tmpdir(), 'petstore-help-'));
-  try {
-    // Node writes which files it has loaded.
-    const env = { NODE_V8_COVERAGE: directory };
-    const { stdout } = spawnSync(process.execPath, [join(ROOT, 'dist/src/cli.js'), '--help'], {
-      cwd: ROOT,
-      encoding: 'utf8',
-      env,
-    });
-    expect(stdout).toMatch(/^Usage: node dist\/src\/cli\.js /);
-    const loaded = readdirSync(directory).flatMap((file) => [
-      ...readFileSync(join(directory, file), 'utf8').matchAll(/"url":"file:[^"]*\/(dist|node_modules)\/([^"]*)"/g),
-    ]);
-    const files = loaded.map(([, folder = '', path = '']) => `${folder}/${path}`);
-    expect(files).toContain('dist/src/app.description.js');
-    expect(
-      files.filter((path) => /@nestjs\/common\/index|@nestjs\/core|typeorm|rxjs|class-|express/.test(path)),
-    ).toEqual([]);
-  } finally {
-    rmSync(directory, { recursive: true });
-  }
+  // Node writes which files it has loaded.
+  const directory = join(folder, 'loaded');
+  const env = { NODE_V8_COVERAGE: directory };
+  const { stdout } = spawnSync(process.execPath, [join(ROOT, 'dist/src/cli.js'), '--help'], {
+    cwd: ROOT,
+    encoding: 'utf8',
+    env,
+  });
+  expect(stdout).toMatch(/^Usage: node dist\/src\/cli\.js /);
+  const loaded = readdirSync(directory).flatMap((file) => [
+    ...readFileSync(join(directory, file), 'utf8').matchAll(/"url":"file:[^"]*\/(dist|node_modules)\/([^"]*)"/g),
+  ]);
+  const files = loaded.map(([, folder = '', path = '']) => `${folder}/${path}`);
+  expect(files).toContain('dist/src/app.description.js');
+  expect(files.filter((path) => /@nestjs\/common\/index|@nestjs\/core|typeorm|rxjs|class-|express/.test(path))).toEqual(
+    [],
+  );
 });
