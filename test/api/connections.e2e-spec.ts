@@ -66,12 +66,9 @@ describe('Upgrade', () => {
 
   describe('with a module that serves WebSockets', () => {
     const taken: { url: string | undefined; head: string }[] = [];
-    let handshake: string;
-    beforeAll(() => {
-      handshake =
-        `GET /v1/socket HTTP/1.1\r\n${authorized}Connection: Upgrade\r\nUpgrade: WebSocket\r\n` +
-        'Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n';
-    });
+    const handshake = (): string =>
+      `GET /v1/socket HTTP/1.1\r\n${authorized}Connection: Upgrade\r\nUpgrade: WebSocket\r\n` +
+      'Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n';
     /** Echoes all bytes after a handshake. */
     const accept = ({ url }: { url?: string }, socket: Duplex, head: Buffer): void => {
       taken.push({ url, head: head.toString('latin1') });
@@ -84,7 +81,7 @@ describe('Upgrade', () => {
     beforeEach(() => void taken.splice(0));
 
     test('it gets every handshake, with all bytes after it', async () => {
-      const answer = await rawRequest(app.port, `${handshake}frame one, `, {
+      const answer = await rawRequest(app.port, `${handshake()}frame one, `, {
         then: { after: 'one', send: 'frame two' },
         until: 'two',
       });
@@ -109,7 +106,7 @@ describe('Upgrade', () => {
     });
 
     test('a handshake after a request without a response is served as an ordinary request', async () => {
-      const answer = sendSegments(`${SLOW}${handshake}`);
+      const answer = sendSegments(`${SLOW}${handshake()}`);
       await answerSlow(1);
       expect(statuses(await answer)).toEqual([200, 404]);
       expect(taken).toEqual([]);

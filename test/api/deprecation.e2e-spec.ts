@@ -10,44 +10,37 @@ const ANNOUNCEMENT = {
   replacement: 'Use it.',
 };
 
-@Controller('test-linked')
-@RequireScopes()
-class TestLinkedController {
-  @Get()
-  @Header('Link', '</terms>; rel="license"')
-  @Deprecated({ ...ANNOUNCEMENT, sunset: '2999-01-01T00:00:00Z' })
-  listLinked(@Res({ passthrough: true }) response: Response): string[] {
-    response.appendHeader('Link', '</linked?cursor=2>; rel="next"');
-    return [];
-  }
-}
-
-@Controller('test-described')
-@RequireScopes()
-class TestDescribedController {
-  @Post()
-  @Deprecated(ANNOUNCEMENT)
-  postDescribed(@Body() body: unknown): unknown {
-    return body;
-  }
-}
-
 class RefusingGuard implements CanActivate {
   canActivate(): boolean {
     return false;
   }
 }
 
-@Controller('test-public')
-@UseGuards(RefusingGuard)
-class TestPublicController {
-  @Get()
+@Controller('test-deprecated')
+@RequireScopes()
+class TestDeprecatedController {
+  @Get('linked')
+  @Header('Link', '</terms>; rel="license"')
+  @Deprecated({ ...ANNOUNCEMENT, sunset: '2999-01-01T00:00:00Z' })
+  listLinked(@Res({ passthrough: true }) response: Response): string[] {
+    response.appendHeader('Link', '</linked?cursor=2>; rel="next"');
+    return [];
+  }
+
+  @Post('described')
+  @Deprecated(ANNOUNCEMENT)
+  postDescribed(@Body() body: unknown): unknown {
+    return body;
+  }
+
+  @Get('public')
   @Public()
+  @UseGuards(RefusingGuard)
   @Deprecated(ANNOUNCEMENT)
   readPublic(): void {}
 }
 
-@Module({ controllers: [TestLinkedController, TestDescribedController, TestPublicController] })
+@Module({ controllers: [TestDeprecatedController] })
 class DeprecatedModule {}
 
 let app: TestApp;
@@ -65,39 +58,37 @@ afterEach(() => {
   serving.clock.comeBack();
 });
 
-describe('getPet is deprecated', () => {
-  test('410 comes before 415 and 400', async () => {
-    const bodies = { '{"name":': 'application/json', Rex: 'text/plain', '{}': 'application/json' };
-    const statuses: number[] = [];
-    for (const time of ['2026-12-31T23:59:59Z', '2027-01-01T00:00:00Z']) {
-      app.clock.travelTo(time);
-      for (const [body, type] of Object.entries(bodies)) {
-        const headers = { 'content-type': type };
-        statuses.push((await app.client.send('POST', '/v1/test-described', { headers, body })).status);
-      }
+test('410 comes before 415 and 400', async () => {
+  const bodies = { '{"name":': 'application/json', Rex: 'text/plain', '{}': 'application/json' };
+  const statuses: number[] = [];
+  for (const time of ['2026-12-31T23:59:59Z', '2027-01-01T00:00:00Z']) {
+    app.clock.travelTo(time);
+    for (const [body, type] of Object.entries(bodies)) {
+      const headers = { 'content-type': type };
+      statuses.push((await app.client.send('POST', '/v1/test-deprecated/described', { headers, body })).status);
     }
-    expect(statuses).toEqual([400, 415, 201, 410, 410, 410]);
-  });
+  }
+  expect(statuses).toEqual([400, 415, 201, 410, 410, 410]);
+});
 
-  test('410 of a public operation comes before guards of modules, with all header fields', async () => {
-    expect((await app.client.get('/v1/test-public', { apiKey: null })).status).toBe(403);
-    app.clock.travelTo(ANNOUNCEMENT.sunset);
-    const { status, json, headers } = await app.client.get('/v1/test-public', { apiKey: null });
-    expect([status, json.code]).toEqual([410, 'operation_removed']);
-    expect(headers).toMatchObject({
-      deprecation: `@${Date.parse(ANNOUNCEMENT.since) / 1000}`,
-      sunset: 'Fri, 01 Jan 2027 00:00:00 GMT',
-      link: expect.stringContaining('/new>; rel="successor-version"') as string,
-    });
+test('410 of a public operation comes before guards of modules, with all header fields', async () => {
+  expect((await app.client.get('/v1/test-deprecated/public', { apiKey: null })).status).toBe(403);
+  app.clock.travelTo(ANNOUNCEMENT.sunset);
+  const { status, json, headers } = await app.client.get('/v1/test-deprecated/public', { apiKey: null });
+  expect([status, json.code]).toEqual([410, 'operation_removed']);
+  expect(headers).toMatchObject({
+    deprecation: `@${Date.parse(ANNOUNCEMENT.since) / 1000}`,
+    sunset: 'Fri, 01 Jan 2027 00:00:00 GMT',
+    link: expect.stringContaining('/new>; rel="successor-version"') as string,
   });
+});
 
-  test('AFTER_SUNSET=serve keeps it', async () => {
-    const created = await serving.client.post('/v1/pets', { name: 'Rex', categoryId: 7 });
-    serving.clock.travelTo('2035-01-01T00:00:00Z');
-    const answer = await serving.client.get(`/v1/pets/${created.json.id}`);
-    expect(answer.status).toBe(200);
-    expect(answer.headers['sunset']).toBe('Thu, 05 Dec 2030 00:00:00 GMT');
-  });
+test('AFTER_SUNSET=serve keeps getPet', async () => {
+  const created = await serving.client.post('/v1/pets', { name: 'Rex', categoryId: 7 });
+  serving.clock.travelTo('2035-01-01T00:00:00Z');
+  const answer = await serving.client.get(`/v1/pets/${created.json.id}`);
+  expect(answer.status).toBe(200);
+  expect(answer.headers['sunset']).toBe('Thu, 05 Dec 2030 00:00:00 GMT');
 });
 
 test('the page of deprecations says what is removed', async () => {
@@ -115,19 +106,17 @@ test('the page of deprecations says what is removed', async () => {
   expect(await factsOf(serving)).toEqual(['getPet', waiting]);
 });
 
-describe('@Deprecated', () => {
-  test.each([
-    [{ sunset: '2025-12-31T00:00:00Z' }, 'a sunset before the deprecation'],
-    [{ sunset: ANNOUNCEMENT.since }, 'a sunset at the deprecation'],
-    [{ since: 'soon' }, 'a time that is none'],
-  ])('%j fails at start (%s)', (wrong: object, _reason: string) => {
-    expect(() => Deprecated({ ...ANNOUNCEMENT, ...wrong })).toThrow(/^@Deprecated: /);
-    expect(() => Deprecated(ANNOUNCEMENT)).not.toThrow();
-  });
+test.each([
+  [{ sunset: '2025-12-31T00:00:00Z' }, 'a sunset before the deprecation'],
+  [{ sunset: ANNOUNCEMENT.since }, 'a sunset at the deprecation'],
+  [{ since: 'soon' }, 'a time that is none'],
+])('@Deprecated %j fails at start (%s)', (wrong: object, _reason: string) => {
+  expect(() => Deprecated({ ...ANNOUNCEMENT, ...wrong })).toThrow(/^@Deprecated: /);
+  expect(() => Deprecated(ANNOUNCEMENT)).not.toThrow();
 });
 
 test('@Deprecated goes together with links of @Header and of the next page', async () => {
-  const { headers } = await app.client.get('/v1/test-linked');
+  const { headers } = await app.client.get('/v1/test-deprecated/linked');
   const relations = [...String(headers.link).matchAll(/rel="([^"]+)"/g)].map(([, relation]) => relation);
   expect(relations).toEqual(['license', 'successor-version', 'deprecation', 'next']);
 });

@@ -5,7 +5,6 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import {
   administerTestDatabase,
   createTestDatabase,
-  describeOnPostgresql,
   engine,
   testOnce,
   type TestDatabase,
@@ -58,58 +57,52 @@ async function clientOf(terminal: TerminalProcess): Promise<HttpClient> {
   return new HttpClient(origin, API_KEY);
 }
 
-describe('Ctrl+C under npm start', () => {
-  test('ends with code 0, without an error of npm, and closes the database', async () => {
-    const ids: unknown[] = [];
-    for (let round = 0; round < 3; round++) {
-      const terminal = npmStart();
-      const client = await clientOf(terminal);
-      const { status, json } = await client.post('/v1/pets', { name: 'Rex', categoryId: 7 });
-      expect(status).toBe(201);
-      ids.push((json as { id: number }).id);
-      terminal.type(CTRL_C);
-      expect([round, await terminal.ended]).toEqual([round, 0]);
-      expect(terminal.shown).toMatch(/\nStopping…\n/);
-      expect(terminal.shown).not.toMatch(/npm error|ELIFECYCLE/);
-    }
-    // PostgreSQL skips up to 32 ids after a start on a database that was not closed.
-    expect(ids).toEqual([1, 2, 3]);
-    if (engine === 'embedded') {
-      expect(await readdir(database.settings.DATA_DIR ?? '')).toEqual(['postgres']);
-    }
-  });
+test('Ctrl+C under npm start ends with code 0, without an error of npm, and closes the database', async () => {
+  const ids: unknown[] = [];
+  for (let round = 0; round < 3; round++) {
+    const terminal = npmStart();
+    const client = await clientOf(terminal);
+    const { status, json } = await client.post('/v1/pets', { name: 'Rex', categoryId: 7 });
+    expect(status).toBe(201);
+    ids.push((json as { id: number }).id);
+    terminal.type(CTRL_C);
+    expect([round, await terminal.ended]).toEqual([round, 0]);
+    expect(terminal.shown).toMatch(/\nStopping…\n/);
+    expect(terminal.shown).not.toMatch(/npm error|ELIFECYCLE/);
+  }
+  // PostgreSQL skips up to 32 ids after a start on a database that was not closed.
+  expect(ids).toEqual([1, 2, 3]);
+  if (engine === 'embedded') {
+    expect(await readdir(database.settings.DATA_DIR ?? '')).toEqual(['postgres']);
+  }
 });
 
-describeOnPostgresql('a terminal that is closed', () => {
-  test('drains the service: a request in flight gets its 201', async () => {
-    await administerTestDatabase(
-      database,
-      `CREATE FUNCTION linger() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN PERFORM pg_sleep(3); RETURN NULL; END'`,
-    );
-    await administerTestDatabase(
-      database,
-      'CREATE TRIGGER linger AFTER INSERT ON pet FOR EACH STATEMENT EXECUTE FUNCTION linger()',
-    );
-    const terminal = serve();
-    const client = await clientOf(terminal);
-    const sent = client.post('/v1/pets', { name: 'Rex', categoryId: 7 });
-    await sleep(500);
-    terminal.hangUp();
-    expect((await sent).status).toBe(201);
-  });
+testOnce('a terminal that is closed drains the service: a request in flight gets its 201', async () => {
+  await administerTestDatabase(
+    database,
+    `CREATE FUNCTION linger() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN PERFORM pg_sleep(3); RETURN NULL; END'`,
+  );
+  await administerTestDatabase(
+    database,
+    'CREATE TRIGGER linger AFTER INSERT ON pet FOR EACH STATEMENT EXECUTE FUNCTION linger()',
+  );
+  const terminal = serve();
+  const client = await clientOf(terminal);
+  const sent = client.post('/v1/pets', { name: 'Rex', categoryId: 7 });
+  await sleep(500);
+  terminal.hangUp();
+  expect((await sent).status).toBe(201);
 });
 
-describe('the log on a terminal', () => {
-  testOnce('has a line for each request, with the path and without the query', async () => {
-    const terminal = serve();
-    const client = await clientOf(terminal);
-    await client.get('/v1/pets?limit=2');
-    await client.get('/v1/nope?name=secret');
-    await terminal.shows(/^\[\d\d:\d\d:\d\d\] INFO: GET \/v1\/pets 200 [\d.]+ ms$/m);
-    await terminal.shows(/^\[\d\d:\d\d:\d\d\] INFO: GET \/v1\/nope 404 route_not_found [\d.]+ ms$/m);
-    expect(terminal.text).toContain('\x1b[32mINFO\x1b[39m');
-    expect(terminal.text).not.toContain('secret');
-  });
+testOnce('the log on a terminal has a line for each request, with the path and without the query', async () => {
+  const terminal = serve();
+  const client = await clientOf(terminal);
+  await client.get('/v1/pets?limit=2');
+  await client.get('/v1/nope?name=secret');
+  await terminal.shows(/^\[\d\d:\d\d:\d\d\] INFO: GET \/v1\/pets 200 [\d.]+ ms$/m);
+  await terminal.shows(/^\[\d\d:\d\d:\d\d\] INFO: GET \/v1\/nope 404 route_not_found [\d.]+ ms$/m);
+  expect(terminal.text).toContain('\x1b[32mINFO\x1b[39m');
+  expect(terminal.text).not.toContain('secret');
 });
 
 testOnce('the log shows control characters of a message as escapes, on a terminal and in JSON', async () => {
