@@ -1,12 +1,12 @@
-import { execFile, spawn } from 'node:child_process';
+import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { promisify } from 'node:util';
 import { createApiKey } from '../../libs/access/src/api-key-format.js';
 import '../../src/app.description.js';
+import { petstoreCommand } from '../operation/support/petstore-command.js';
 import { report } from '../support/figures.js';
 import { send } from '../support/load.js';
 import { createOwnDatabase } from '../support/own-database.js';
@@ -200,12 +200,7 @@ async function findPages(origin: string): Promise<string[]> {
 }
 
 async function petstore(settings: Readonly<Record<string, string>>, ...command: string[]): Promise<string> {
-  const { stdout } = await promisify(execFile)(
-    process.execPath,
-    [join(import.meta.dirname, '../../dist/src/cli.js'), ...command],
-    { env: { PATH: process.env['PATH'], ...settings }, cwd: tmpdir() },
-  );
-  return stdout.trim();
+  return (await petstoreCommand(tmpdir(), settings, ...command)).stdout.trim();
 }
 
 function run(script: string, orders: object) {
