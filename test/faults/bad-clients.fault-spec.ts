@@ -1,12 +1,11 @@
 import { once } from 'node:events';
-import { readFileSync } from 'node:fs';
 import { connect, type Socket } from 'node:net';
 import { tmpdir } from 'node:os';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { type PostgresqlServer, startPostgresqlServer } from '../support/postgresql-server.js';
 import { ServiceProcess } from '../support/service-process.js';
 import { type LoadRequest, send } from '../support/load.js';
-import { createOwnDatabase } from '../support/own-database.js';
+import { useOwnServer } from '../support/own-database.js';
+import { residentMiB } from '../support/witness.js';
 
 /*
  * Broken, slow and hostile clients. The service closes each of their connections within a time limit, spends a bounded
@@ -25,17 +24,16 @@ const AUTHORIZED = `Host: x\r\nAuthorization: Bearer ${API_KEY}\r\n`;
 const PET = '{"name":"Rex","categoryId":7}';
 const POST = `POST /v1/pets HTTP/1.1\r\n${AUTHORIZED}Content-Type: application/json\r\n`;
 
-let server: PostgresqlServer;
+const own = useOwnServer();
 let service: ServiceProcess;
 let origin: string;
 let port: number;
 const sockets: Socket[] = [];
 
 beforeAll(async () => {
-  server = await startPostgresqlServer();
   service = new ServiceProcess(
     {
-      DATABASE_URL: await createOwnDatabase(server, 'petstore'),
+      DATABASE_URL: own.url,
       BOOTSTRAP_API_KEY: API_KEY,
       RATE_LIMIT_PER_MINUTE: '0',
       REQUEST_TIMEOUT_MS: String(REQUEST_TIMEOUT_MS),
@@ -46,16 +44,13 @@ beforeAll(async () => {
   );
   origin = await service.origin();
   port = Number(new URL(origin).port);
-}, 60_000);
+});
 afterEach(() => {
   for (const socket of sockets.splice(0)) socket.destroy();
   // ERROR in the log means that a person must act; no client may cause it.
   expect(service.stdout).not.toMatch(/"level":(50|60)/);
 });
-afterAll(async () => {
-  await service.kill();
-  await server.stop();
-});
+afterAll(() => service.kill());
 
 /** Checks that no place in flight was lost: the largest allowed number of requests is served at the same time. */
 async function expectAllPlaces(): Promise<void> {
@@ -114,10 +109,7 @@ async function warmUp(): Promise<void> {
   }
 }
 
-/** Resident memory of the service in MiB. */
-function memory(): number {
-  return Number(/VmRSS:\s+(\d+) kB/.exec(readFileSync(`/proc/${service.pid}/status`, 'utf8'))?.[1]) / 1_024;
-}
+const memory = (): number => residentMiB(service.pid);
 
 test('slow header sections and bodies get 408 and a closed connection, and take no place in flight', async () => {
   const clients = 1.5 * REQUESTS_IN_FLIGHT;

@@ -1,14 +1,12 @@
-import { mkdtempSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { openDatabase } from '#postgres';
 import { MIGRATIONS, readConfig } from '../support/config.js';
-import { type PostgresqlServer, startPostgresqlServer } from '../support/postgresql-server.js';
-import { ServiceProcess } from '../support/service-process.js';
+import { Services } from '../operation/support/services.js';
+import type { ServiceProcess } from '../support/service-process.js';
 import { report } from '../support/figures.js';
 import { Load, type Outcome, percentile, tally } from '../support/load.js';
-import { createOwnDatabase, petsOf } from '../support/own-database.js';
+import { petsOf, useOwnServer } from '../support/own-database.js';
 import { balance, creation, NOTHING_WRONG, type PetRow } from '../support/witness.js';
 
 /*
@@ -25,31 +23,13 @@ const DURABLE = { fsync: 'on', synchronous_commit: 'on', full_page_writes: 'on' 
 
 import.meta.jest.setTimeout(300_000);
 
-let home: string;
+const own = useOwnServer(DURABLE);
+const services = new Services(() => ({ BOOTSTRAP_API_KEY: API_KEY, RATE_LIMIT_PER_MINUTE: '0', LOG_LEVEL: 'warn' }));
 let service: ServiceProcess;
-let server: PostgresqlServer;
-
-beforeAll(async () => {
-  server = await startPostgresqlServer(DURABLE);
-});
-
-afterAll(async () => {
-  await server.stop();
-});
-
-beforeEach(() => {
-  home = mkdtempSync(join(tmpdir(), 'petstore-crash-'));
-});
-
-afterEach(async () => {
-  await service.kill();
-  rmSync(home, { recursive: true, force: true });
-});
 
 /** Starts the service and returns its address. */
 function start(settings: Record<string, string>): Promise<string> {
-  const common = { BOOTSTRAP_API_KEY: API_KEY, RATE_LIMIT_PER_MINUTE: '0', LOG_LEVEL: 'warn' };
-  service = new ServiceProcess({ ...common, ...settings }, home);
+  service = services.start(settings);
   return service.origin();
 }
 
@@ -106,7 +86,7 @@ async function rounds(
 }
 
 test('no acknowledged pet is lost when all of PostgreSQL is killed, and the service recovers by itself', async () => {
-  const url = await createOwnDatabase(server, 'server_killed');
+  const { server, url } = own;
   const origin = await start({ DATABASE_URL: url });
   const { pid } = service;
   const crash = async (): Promise<string> => {
@@ -124,7 +104,7 @@ test('no acknowledged pet is lost when all of PostgreSQL is killed, and the serv
 });
 
 test('no acknowledged pet is lost when the service is killed, on the embedded engine', async () => {
-  const settings = { DATA_DIR: join(home, 'data') };
+  const settings = { DATA_DIR: join(services.home, 'data') };
   const crash = async (): Promise<string> => {
     expect(await service.stop('SIGKILL')).toBeNull();
     return start(settings);

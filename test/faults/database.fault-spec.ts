@@ -1,6 +1,4 @@
-import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
-import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import pg from 'pg';
 import { administer } from '../support/postgresql-database.js';
@@ -9,7 +7,7 @@ import { ServiceProcess } from '../support/service-process.js';
 import { DatabaseProxy } from './support/database-proxy.js';
 import { report } from '../support/figures.js';
 import { Load, type Outcome, percentile, send, tally } from '../support/load.js';
-import { createOwnDatabase, petsOf, rowsOf } from '../support/own-database.js';
+import { petsOf, rowsOf, useOwnServer } from '../support/own-database.js';
 import {
   balance,
   creation,
@@ -44,10 +42,10 @@ const RECOVERY_MS = 2_000;
 
 import.meta.jest.setTimeout(120_000);
 
+const own = useOwnServer({ max_connections: '40', synchronous_commit: 'on' });
 let server: PostgresqlServer;
 let standby: PostgresqlServer | undefined;
 let proxy: DatabaseProxy;
-let home: string;
 /** The address of the database without the proxy. */
 let databaseUrl: string;
 let service: ServiceProcess;
@@ -57,9 +55,7 @@ let tests = 0;
 let prefix: string;
 
 beforeAll(async () => {
-  home = mkdtempSync(join(tmpdir(), 'petstore-faults-'));
-  server = await startPostgresqlServer({ max_connections: '40', synchronous_commit: 'on' });
-  databaseUrl = await createOwnDatabase(server, 'petstore');
+  ({ server, url: databaseUrl } = own);
   proxy = await DatabaseProxy.start(databaseUrl);
   service = new ServiceProcess(
     {
@@ -69,7 +65,7 @@ beforeAll(async () => {
       RATE_LIMIT_PER_MINUTE: '0',
       LOG_LEVEL: 'warn',
     },
-    home,
+    tmpdir(),
   );
   origin = await service.origin();
   const { text } = await send(creation('known-1'), { origin, apiKey: API_KEY });
@@ -80,8 +76,6 @@ afterAll(async () => {
   await service?.kill();
   await proxy?.stop();
   await standby?.stop();
-  await server?.stop();
-  rmSync(home, { recursive: true, force: true });
 });
 
 beforeEach(() => {
@@ -208,7 +202,7 @@ test('the server hangs: a flood gets responses at once, with bounded memory, and
 });
 
 test('a table is locked: no request waits longer than promised', async () => {
-  const locker = new pg.Client({ connectionString: superUrl() });
+  const locker = new pg.Client({ connectionString: own.superUrl });
   await locker.connect();
   const outcomes = await underLoad('table locked', async () => {
     await locker.query('BEGIN');
@@ -270,7 +264,7 @@ test.each([
   ],
 ])('%s: reads are served, and changes are refused as certainly not made', async (name, begin, end) => {
   const outcomes = await underLoad(name, async (witness) => {
-    for (const statement of begin) await administer(superUrl(), statement);
+    for (const statement of begin) await administer(own.superUrl, statement);
     // The setting reaches every backend soon after the first refusal.
     await untilSome(witness, ({ request, status }) => request.method === 'POST' && status === 503);
     await sleep(500);
@@ -281,15 +275,10 @@ test.each([
       tally(during.filter(({ request }) => request.method === method));
     expect([ofMethod('POST'), ofMethod('GET')]).toEqual([{ 503: expect.any(Number) }, { 200: expect.any(Number) }]);
     expect((await call('/health/ready')).status).toBe(200);
-    for (const statement of end) await administer(superUrl(), statement);
+    for (const statement of end) await administer(own.superUrl, statement);
   });
   expect(messages(outcomes)).toEqual(new Set(['The database is not available. Try again.']));
 });
-
-/** The database, as superuser. */
-function superUrl(): string {
-  return server.url.replace(/postgres$/, 'petstore');
-}
 
 test('after all these faults, changes of keys take effect, and no connection is left over', async () => {
   const secret = 'a-key-that-is-made-with-sql';
@@ -300,19 +289,19 @@ test('after all these faults, changes of keys take effect, and no connection is 
 
   expect(await status()).toBe(401);
   await administer(
-    superUrl(),
+    own.superUrl,
     `WITH client AS (INSERT INTO client (name) VALUES ('sql') RETURNING id)
       INSERT INTO api_key (client_id, prefix, hash, scopes)
       SELECT id, 'a-key-that', sha256('${secret}'), ARRAY['pets:read'] FROM client`,
   );
   expect(await status()).toBe(200);
-  await administer(superUrl(), `UPDATE api_key SET revoked_at = now() WHERE prefix = 'a-key-that'`);
+  await administer(own.superUrl, `UPDATE api_key SET revoked_at = now() WHERE prefix = 'a-key-that'`);
   await until(async () => (await status()) === 401);
 });
 
 test('after all these faults, key usage is still written', async () => {
   const calls = async (): Promise<number> =>
-    Number((await rowsOf<[string]>(superUrl(), 'SELECT coalesce(sum(calls), 0)::text FROM key_usage'))[0]?.[0]);
+    Number((await rowsOf<[string]>(own.superUrl, 'SELECT coalesce(sum(calls), 0)::text FROM key_usage'))[0]?.[0]);
   const before = await calls();
   for (let count = 0; count < 10; count++) expect((await call('/v1/pets')).status).toBe(200);
   await until(async () => (await calls()) >= before + 10);
@@ -327,7 +316,7 @@ test('the synchronous standby is unreachable: a bounded number of changes wait f
     DATABASE_POOL_SIZE: String(poolSize),
     STATEMENT_TIMEOUT_MS: '200',
   };
-  const own = new ServiceProcess(settings, home);
+  const own = new ServiceProcess(settings, tmpdir());
   try {
     const target = { origin: await own.origin(), apiKey: API_KEY };
     const create = (name: string): Promise<Outcome> => send(creation(name), target);

@@ -1,13 +1,9 @@
-import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
-import { join } from 'node:path';
-import pg from 'pg';
-import { databaseUrl } from '../support/postgresql-database.js';
-import { type PostgresqlServer, startPostgresqlServer } from '../support/postgresql-server.js';
+import { administer } from '../support/postgresql-database.js';
 import { ServiceProcess } from '../support/service-process.js';
 import { report } from '../support/figures.js';
 import type { Outcome } from '../support/load.js';
-import { createOwnDatabase, petsOf } from '../support/own-database.js';
+import { petsOf, rowsOf, useOwnServer } from '../support/own-database.js';
 import { balance, NOTHING_WRONG, PersistentClient, type Target } from '../support/witness.js';
 import { until } from '../support/until.js';
 
@@ -25,45 +21,35 @@ const PETS_BETWEEN_FAULTS = 40;
 /** Every fifth request is sent to both instances at the same moment. */
 const HEDGED = 5;
 
-let directory: string;
-let server: PostgresqlServer;
-let serviceUrl: string;
-/** As superuser, who may end the connections of others. */
-let database: pg.Client;
+const own = useOwnServer();
 const instances: (ServiceProcess | undefined)[] = [];
 const origins: (string | undefined)[] = [];
 
 async function start(index: number): Promise<void> {
   const settings = {
-    DATABASE_URL: serviceUrl,
+    DATABASE_URL: own.url,
     BOOTSTRAP_API_KEY: API_KEY,
     RATE_LIMIT_PER_MINUTE: '0',
     LOG_LEVEL: 'error',
   };
-  const instance = new ServiceProcess(settings, directory);
+  const instance = new ServiceProcess(settings, tmpdir());
   instances[index] = instance;
   origins[index] = await instance.origin();
 }
 
 beforeAll(async () => {
-  directory = await mkdtemp(join(tmpdir(), 'petstore-faults-'));
-  server = await startPostgresqlServer();
-  serviceUrl = await createOwnDatabase(server, 'petstore');
-  database = new pg.Client({ connectionString: databaseUrl(server.url, 'petstore') });
-  await database.connect();
   await start(0);
   await start(1);
   // Slow statements: at every fault some are running, and some are committed but without a response yet.
-  await database.query(`
-    CREATE FUNCTION linger() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN PERFORM pg_sleep(0.01); RETURN NULL; END';
-    CREATE TRIGGER linger AFTER INSERT ON pet FOR EACH STATEMENT EXECUTE FUNCTION linger()`);
+  await administer(
+    own.superUrl,
+    `CREATE FUNCTION linger() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN PERFORM pg_sleep(0.01); RETURN NULL; END';
+    CREATE TRIGGER linger AFTER INSERT ON pet FOR EACH STATEMENT EXECUTE FUNCTION linger()`,
+  );
 }, 90_000);
 
 afterAll(async () => {
   for (const instance of instances) await instance?.kill();
-  await database?.end();
-  await server?.stop();
-  await rm(directory, { recursive: true, force: true });
 });
 
 /** The instances for an attempt: one after the other, or both. */
@@ -91,7 +77,7 @@ test('each key creates exactly one pet, and every acknowledged pet is stored, de
       await start(index);
     } else {
       const connections = `FROM pg_stat_activity WHERE application_name = 'petstore'`;
-      await database.query(`SELECT pg_terminate_backend(pid) ${connections}`);
+      await administer(own.superUrl, `SELECT pg_terminate_backend(pid) ${connections}`);
     }
   }
   await untilMore();
@@ -100,7 +86,7 @@ test('each key creates exactly one pet, and every acknowledged pet is stored, de
   const outcomes = clients.flatMap((client) => client.outcomes);
   const wrong = outcomes.filter(({ status }) => status !== undefined && status !== 201 && status !== 503);
   expect(wrong).toEqual([]);
-  const rows = await petsOf(databaseUrl(server.url, 'petstore'), 'key');
+  const rows = await petsOf(own.superUrl, 'key');
   expect(balance(acknowledged(), rows)).toMatchObject(NOTHING_WRONG);
   expect(rows.length).toBe(new Set(acknowledged().map(({ request }) => request.body)).size);
   // An earlier attempt at one instance has succeeded, but its response was lost.
@@ -111,6 +97,5 @@ test('each key creates exactly one pet, and every acknowledged pet is stored, de
   report('idempotency', { keys: rows.length, attempts: outcomes.length, 'settled by a retry': retried.length });
   // Without one, this run would have tested nothing.
   expect(retried.length).toBeGreaterThan(0);
-  const keys = await database.query<{ count: number }>('SELECT count(*)::int FROM idempotency_key');
-  expect(keys.rows[0]?.count).toBe(rows.length);
+  expect(await rowsOf(own.superUrl, 'SELECT count(*)::int FROM idempotency_key')).toEqual([[rows.length]]);
 }, 600_000);

@@ -5,11 +5,10 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { REFUSAL_PAUSE_MS } from '../../libs/edge/src/requests/server-limits.js';
-import { type PostgresqlServer, startPostgresqlServer } from '../support/postgresql-server.js';
 import { ServiceProcess } from '../support/service-process.js';
 import { report } from '../support/figures.js';
 import { Load, send } from '../support/load.js';
-import { createOwnDatabase } from '../support/own-database.js';
+import { useOwnServer } from '../support/own-database.js';
 import { until } from '../support/until.js';
 import { NOT_DONE } from '../support/witness.js';
 
@@ -21,7 +20,7 @@ import { NOT_DONE } from '../support/witness.js';
 const API_KEY = 'bootstrap-key-of-the-fault-tests';
 const REQUESTS_IN_FLIGHT = 32;
 
-let server: PostgresqlServer;
+const own = useOwnServer();
 let settings: Record<string, string>;
 let service: ServiceProcess;
 let origin: string;
@@ -29,21 +28,17 @@ let origin: string;
 let other: ServiceProcess | undefined;
 
 beforeAll(async () => {
-  server = await startPostgresqlServer();
   settings = {
-    DATABASE_URL: await createOwnDatabase(server, 'petstore'),
+    DATABASE_URL: own.url,
     BOOTSTRAP_API_KEY: API_KEY,
     RATE_LIMIT_PER_MINUTE: '0',
     LOG_LEVEL: 'warn',
   };
   service = new ServiceProcess({ ...settings, MAX_REQUESTS_IN_FLIGHT: String(REQUESTS_IN_FLIGHT) }, tmpdir());
   origin = await service.origin();
-}, 60_000);
-afterEach(() => other?.kill());
-afterAll(async () => {
-  await service.kill();
-  await server.stop();
 });
+afterEach(() => other?.kill());
+afterAll(() => service.kill());
 
 /** Figures of the load generator. */
 interface Figures {

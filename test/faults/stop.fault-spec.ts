@@ -1,13 +1,11 @@
 import { connect } from 'node:net';
-import { tmpdir } from 'node:os';
 import { setTimeout as sleep } from 'node:timers/promises';
 import pg from 'pg';
 import { report } from '../support/figures.js';
 import { Load, type LoadRequest, percentile, send, tally } from '../support/load.js';
-import { createOwnDatabase, petsOf, rowsOf } from '../support/own-database.js';
-import { databaseUrl } from '../support/postgresql-database.js';
-import { type PostgresqlServer, startPostgresqlServer } from '../support/postgresql-server.js';
-import { ServiceProcess } from '../support/service-process.js';
+import { petsOf, rowsOf, useOwnServer } from '../support/own-database.js';
+import { Services } from '../operation/support/services.js';
+import type { ServiceProcess } from '../support/service-process.js';
 import { until } from '../support/until.js';
 import { balance, creation, NOTHING_WRONG } from '../support/witness.js';
 
@@ -18,27 +16,16 @@ import.meta.jest.setTimeout(120_000);
 const API_KEY = 'bootstrap-key-of-the-fault-tests';
 const PETS: LoadRequest = { method: 'GET', path: '/v1/pets' };
 
-let server: PostgresqlServer;
-let settings: Record<string, string>;
-const running: ServiceProcess[] = [];
+const own = useOwnServer();
+const services = new Services(() => ({
+  DATABASE_URL: own.url,
+  DATABASE_POOL_SIZE: '4',
+  BOOTSTRAP_API_KEY: API_KEY,
+  RATE_LIMIT_PER_MINUTE: '0',
+}));
 
-beforeAll(async () => {
-  server = await startPostgresqlServer();
-  settings = {
-    DATABASE_URL: await createOwnDatabase(server, 'petstore'),
-    DATABASE_POOL_SIZE: '4',
-    BOOTSTRAP_API_KEY: API_KEY,
-    RATE_LIMIT_PER_MINUTE: '0',
-  };
-}, 60_000);
-afterEach(async () => {
-  for (const service of running.splice(0)) await service.kill();
-});
-afterAll(() => server.stop());
-
-async function start(more: Record<string, string> = {}): Promise<{ service: ServiceProcess; origin: string }> {
-  const service = new ServiceProcess({ ...settings, ...more }, tmpdir());
-  running.push(service);
+async function start(settings: Record<string, string> = {}): Promise<{ service: ServiceProcess; origin: string }> {
+  const service = services.start(settings);
   return { service, origin: await service.origin() };
 }
 
@@ -62,7 +49,7 @@ test.each(['SIGTERM', 'SIGINT', 'SIGHUP'] as const)(
     const lost = outcomes.filter(({ status }) => status !== 200 && status !== 201);
     // Only new connections may fail: the port is closed, or the kernel held a connection that the process had not accepted.
     expect(lost.filter(({ failure, reused }) => reused || !/^ECONN(REFUSED|RESET)$/.test(failure ?? ''))).toEqual([]);
-    const made = balance(outcomes, await petsOf(settings['DATABASE_URL'] as string, signal));
+    const made = balance(outcomes, await petsOf(own.url, signal));
     expect(made).toMatchObject({ ...NOTHING_WRONG, unacknowledgedButThere: 0 });
     expect(made.acknowledged).toBeGreaterThan(0);
     expect(service.stderr).toMatch(/^The Pet Store Service [^\n]+\nTo make [^\n]+\nDocumentation: [^\n]+\n$/);
@@ -73,14 +60,14 @@ test.each(['SIGTERM', 'SIGINT', 'SIGHUP'] as const)(
 
 test('a statement that outlasts SHUTDOWN_TIMEOUT_MS is cut, and the exit code is 1', async () => {
   const { service, origin } = await start({ SHUTDOWN_TIMEOUT_MS: '700', STATEMENT_TIMEOUT_MS: '60000' });
-  const client = new pg.Client({ connectionString: databaseUrl(server.url, 'petstore') });
+  const client = new pg.Client({ connectionString: own.superUrl });
   await client.connect();
   try {
     await client.query('BEGIN; LOCK TABLE pet IN EXCLUSIVE MODE');
     const body = '{"name":"Rex","categoryId":1}';
     const stuck = send({ method: 'POST', path: '/v1/pets', body }, { origin, apiKey: API_KEY });
     const waiting = `SELECT FROM pg_stat_activity WHERE wait_event_type = 'Lock'`;
-    while ((await rowsOf(server.url, waiting)).length === 0) await sleep(20);
+    while ((await rowsOf(own.superUrl, waiting)).length === 0) await sleep(20);
     expect(await service.stop('SIGTERM')).toBe(1);
     expect((await stuck).status).toBeUndefined();
     expect(service.stdout).toContain('"Cutting 1 requests that did not finish within 700 ms: createPet."');

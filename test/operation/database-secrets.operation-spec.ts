@@ -2,10 +2,9 @@ import { spawnSync } from 'node:child_process';
 import { chmodSync, chownSync, copyFileSync, mkdtempSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { administer, databaseUrl } from '../support/postgresql-database.js';
-import { type PostgresqlServer, startPostgresqlServer } from '../support/postgresql-server.js';
+import { administer } from '../support/postgresql-database.js';
 import { type Outcome, send } from '../support/load.js';
-import { createOwnDatabase, rowsOf } from '../support/own-database.js';
+import { rowsOf, useOwnServer } from '../support/own-database.js';
 import { creation } from '../support/witness.js';
 import { until } from '../support/until.js';
 import { Services } from './support/services.js';
@@ -17,10 +16,10 @@ const LIST = { method: 'GET', path: '/v1/pets' } as const;
 
 import.meta.jest.setTimeout(120_000);
 
-let home: string;
-let server: PostgresqlServer;
-let url: string;
-let services: Services;
+const own = useOwnServer();
+const services = new Services(() => ({ BOOTSTRAP_API_KEY: API_KEY, RATE_LIMIT_PER_MINUTE: '0', LOG_LEVEL: 'warn' }));
+/** The directory of keys and certificates. */
+const home = mkdtempSync(join(tmpdir(), 'petstore-certificates-'));
 
 function openssl(...words: string[]): void {
   const { status, stderr } = spawnSync('openssl', words, { cwd: home, encoding: 'utf8' });
@@ -49,48 +48,38 @@ function makeCertificates(): void {
 
 /** Gives PostgreSQL one of the certificates, and ends all connections. */
 async function useCertificate(name: string): Promise<void> {
-  const { uid, gid } = statSync(server.data);
+  const { uid, gid } = statSync(own.server.data);
   for (const [from, to] of [
     ['server.key', 'server.key'],
     [`${name}.crt`, 'server.crt'],
   ] as const) {
-    const target = join(server.data, to);
+    const target = join(own.server.data, to);
     copyFileSync(join(home, from), target);
     chownSync(target, uid, gid);
     chmodSync(target, 0o600);
   }
-  await administer(server.url, 'SELECT pg_reload_conf()');
+  await administer(own.server.url, 'SELECT pg_reload_conf()');
   await administer(
-    server.url,
+    own.server.url,
     `SELECT pg_terminate_backend(pid, 5000) FROM pg_stat_activity WHERE application_name LIKE 'petstore%'`,
   );
 }
 
 beforeAll(async () => {
-  home = mkdtempSync(join(tmpdir(), 'petstore-faults-'));
-  services = new Services(home, { BOOTSTRAP_API_KEY: API_KEY, RATE_LIMIT_PER_MINUTE: '0', LOG_LEVEL: 'warn' });
-  server = await startPostgresqlServer();
-  url = await createOwnDatabase(server, 'petstore');
   makeCertificates();
-  await administer(server.url, 'ALTER SYSTEM SET ssl = on');
+  await administer(own.server.url, 'ALTER SYSTEM SET ssl = on');
   await useCertificate('server');
 });
-afterEach(async () => {
-  await services.kill();
-});
-afterAll(async () => {
-  await server.stop();
-  rmSync(home, { recursive: true, force: true });
-});
+afterAll(() => rmSync(home, { recursive: true, force: true }));
 
 /** The value of an SQL expression for each connection of the service. */
 function sessions<Row extends unknown[]>(expression: string): Promise<Row[]> {
   const from = `pg_stat_activity JOIN pg_stat_ssl USING (pid) WHERE application_name LIKE 'petstore%'`;
-  return rowsOf<Row>(databaseUrl(server.url, 'petstore'), `SELECT ${expression} FROM ${from}`);
+  return rowsOf<Row>(own.superUrl, `SELECT ${expression} FROM ${from}`);
 }
 
 const verified = (host: string, file: string): Record<string, string> => ({
-  DATABASE_URL: `${url.replace('127.0.0.1', host)}?sslmode=verify-full&sslrootcert=${join(home, file)}`,
+  DATABASE_URL: `${own.url.replace('127.0.0.1', host)}?sslmode=verify-full&sslrootcert=${join(home, file)}`,
 });
 
 test('sslmode=verify-full with sslrootcert: every connection is encrypted, and the server is verified', async () => {
@@ -107,18 +96,18 @@ test('sslmode=verify-full with sslrootcert: every connection is encrypted, and t
 });
 
 test('a second role with the rights of the first: instances change to it, and the first one is closed', async () => {
-  const second = url.replace('petstore_service', 'petstore_service_2');
+  const second = own.url.replace('petstore_service', 'petstore_service_2');
   await administer(
-    server.url,
-    `CREATE ROLE petstore_service_2 LOGIN PASSWORD '${new URL(url).password}' IN ROLE petstore_service`,
+    own.server.url,
+    `CREATE ROLE petstore_service_2 LOGIN PASSWORD '${new URL(own.url).password}' IN ROLE petstore_service`,
   );
   const origin = await services.start({ DATABASE_URL: second }).origin();
-  await administer(server.url, 'ALTER ROLE petstore_service NOLOGIN');
+  await administer(own.server.url, 'ALTER ROLE petstore_service NOLOGIN');
   try {
     for (const request of [LIST, creation('changed-role-1')])
       expect((await send(request, { origin, apiKey: API_KEY })).status).toBeLessThan(202);
   } finally {
-    await administer(server.url, 'ALTER ROLE petstore_service LOGIN');
+    await administer(own.server.url, 'ALTER ROLE petstore_service LOGIN');
   }
 });
 

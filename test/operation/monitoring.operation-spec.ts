@@ -4,10 +4,9 @@ import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { parse } from 'yaml';
-import { type PostgresqlServer, startPostgresqlServer } from '../support/postgresql-server.js';
 import { ServiceProcess } from '../support/service-process.js';
 import { send } from '../support/load.js';
-import { createOwnDatabase } from '../support/own-database.js';
+import { useOwnServer } from '../support/own-database.js';
 import { petstoreCommand } from './support/petstore-command.js';
 
 /*
@@ -50,13 +49,12 @@ function metricsIn(expression: string): string[] {
   return names.map((name) => name.replace(/_(?:bucket|count|sum)$/, ''));
 }
 
-let server: PostgresqlServer;
+const own = useOwnServer();
 let service: ServiceProcess;
 let metrics: string;
 beforeAll(async () => {
-  server = await startPostgresqlServer();
   const settings = {
-    DATABASE_URL: await createOwnDatabase(server, 'petstore'),
+    DATABASE_URL: own.url,
     REDIS_URL: 'redis://127.0.0.1:1',
     BOOTSTRAP_API_KEY: 'bootstrap-key-of-the-fault-tests',
   };
@@ -68,10 +66,7 @@ beforeAll(async () => {
   await send({ method: 'GET', path: '/v1/pets' }, { origin, apiKey });
   metrics = (await send({ method: 'GET', path: '/metrics' }, { origin, apiKey })).text;
 }, 120_000);
-afterAll(async () => {
-  await service.kill();
-  await server.stop();
-});
+afterAll(() => service.kill());
 
 test('promtool accepts the names and types of all metrics', () => {
   expect(metrics).toMatch(/^petstore_http_request_duration_seconds_count\{operation="listPets"/m);

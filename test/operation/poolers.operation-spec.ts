@@ -1,15 +1,12 @@
 import { spawnSync } from 'node:child_process';
-import { mkdtempSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import pg from 'pg';
-import { administer, databaseUrl } from '../support/postgresql-database.js';
-import { type PostgresqlServer, startPostgresqlServer } from '../support/postgresql-server.js';
+import { administer } from '../support/postgresql-database.js';
 import type { ServiceProcess } from '../support/service-process.js';
 import { report } from '../support/figures.js';
 import { Load, type LoadRequest, type Outcome, send, tally } from '../support/load.js';
-import { createOwnDatabase, petsOf } from '../support/own-database.js';
+import { petsOf, useOwnServer } from '../support/own-database.js';
 import { type PgBouncer, startPgBouncer } from './support/pgbouncer.js';
 import { balance, creation, NOTHING_WRONG } from '../support/witness.js';
 import { Services } from './support/services.js';
@@ -24,30 +21,16 @@ const CLI = join(import.meta.dirname, '../../dist/src/cli.js');
 
 import.meta.jest.setTimeout(120_000);
 
-let home: string;
-let server: PostgresqlServer;
-/** URI of the database with the service's role, without a pooler. */
-let directUrl: string;
-let services: Services;
+/** The database without a pooler. */
+const direct = useOwnServer();
+const services = new Services(() => ({ BOOTSTRAP_API_KEY: API_KEY, RATE_LIMIT_PER_MINUTE: '0', LOG_LEVEL: 'warn' }));
 const poolers: PgBouncer[] = [];
-
-beforeAll(async () => {
-  home = mkdtempSync(join(tmpdir(), 'petstore-faults-'));
-  services = new Services(home, { BOOTSTRAP_API_KEY: API_KEY, RATE_LIMIT_PER_MINUTE: '0', LOG_LEVEL: 'warn' });
-  server = await startPostgresqlServer();
-  directUrl = await createOwnDatabase(server, 'petstore');
-});
 afterEach(async () => {
-  await services.kill();
   for (const pooler of poolers.splice(0)) await pooler.stop();
-});
-afterAll(async () => {
-  await server.stop();
-  rmSync(home, { recursive: true, force: true });
 });
 
 async function pooler(settings: Record<string, string | number>): Promise<string> {
-  const started = await startPgBouncer(directUrl, settings);
+  const started = await startPgBouncer(direct.url, settings);
   poolers.push(started);
   return started.url;
 }
@@ -55,13 +38,11 @@ async function pooler(settings: Record<string, string | number>): Promise<string
 const SHARED =
   /"level":40,[^\n]+ a pooler in transaction mode, which lets clients share sessions: set DATABASE_DIRECT_URL /;
 
-const superUrl = (): string => databaseUrl(server.url, 'petstore');
-
 /** Gives the role the limits, which a pooler in transaction mode does not keep, while `work` runs. */
 async function withLimitsOfRole(work: () => Promise<void>): Promise<void> {
-  await administer(superUrl(), `ALTER ROLE petstore_service SET statement_timeout = 700`);
-  await administer(superUrl(), `ALTER ROLE petstore_service SET idle_in_transaction_session_timeout = 60000`);
-  await work().finally(() => administer(superUrl(), 'ALTER ROLE petstore_service RESET ALL'));
+  await administer(direct.superUrl, `ALTER ROLE petstore_service SET statement_timeout = 700`);
+  await administer(direct.superUrl, `ALTER ROLE petstore_service SET idle_in_transaction_session_timeout = 60000`);
+  await work().finally(() => administer(direct.superUrl, 'ALTER ROLE petstore_service RESET ALL'));
 }
 
 /** Log lines are written up to half a second late. */
@@ -72,7 +53,7 @@ async function untilLogged(service: ServiceProcess, line: RegExp): Promise<void>
 
 /** Expects that PostgreSQL itself cancels a statement that waits for a lock. */
 async function expectLimits(origin: string, service: ServiceProcess): Promise<void> {
-  const client = new pg.Client({ connectionString: superUrl() });
+  const client = new pg.Client({ connectionString: direct.superUrl });
   await client.connect();
   try {
     await client.query('BEGIN; LOCK TABLE pet IN ACCESS EXCLUSIVE MODE');
@@ -96,12 +77,12 @@ function mixed(prefix: string): (index: number) => LoadRequest {
 }
 
 async function expectBalance(outcomes: readonly Outcome[], prefix: string): Promise<void> {
-  expect(balance(outcomes, await petsOf(superUrl(), prefix))).toMatchObject(NOTHING_WRONG);
+  expect(balance(outcomes, await petsOf(direct.superUrl, prefix))).toMatchObject(NOTHING_WRONG);
 }
 
 async function keyIsRevokedWithin(origin: string): Promise<number> {
   const from = performance.now();
-  await administer(superUrl(), 'UPDATE api_key SET revoked_at = now()');
+  await administer(direct.superUrl, 'UPDATE api_key SET revoked_at = now()');
   try {
     for (;;) {
       const { status } = await send({ method: 'GET', path: '/v1/pets' }, { origin, apiKey: API_KEY });
@@ -109,7 +90,7 @@ async function keyIsRevokedWithin(origin: string): Promise<number> {
       await sleep(10);
     }
   } finally {
-    await administer(superUrl(), 'UPDATE api_key SET revoked_at = NULL');
+    await administer(direct.superUrl, 'UPDATE api_key SET revoked_at = NULL');
   }
 }
 
@@ -133,7 +114,7 @@ test('session mode, which refuses startup parameters: everything works, and the 
 test('transaction mode without prepared statements, with DATABASE_DIRECT_URL: everything works, and the statement limits are in force', () =>
   withLimitsOfRole(async () => {
     const url = await pooler({ pool_mode: 'transaction', default_pool_size: 3 });
-    const settings = { DATABASE_URL: url, DATABASE_DIRECT_URL: directUrl, STATEMENT_TIMEOUT_MS: '700' };
+    const settings = { DATABASE_URL: url, DATABASE_DIRECT_URL: direct.url, STATEMENT_TIMEOUT_MS: '700' };
     const [service, other] = [services.start(settings), services.start({ ...settings, MIGRATE_ON_START: 'true' })];
     const origins = [await service.origin(), await other.origin()];
     const next = mixed('transaction');
@@ -149,14 +130,14 @@ test('transaction mode without prepared statements, with DATABASE_DIRECT_URL: ev
     for (const origin of origins) {
       expect((await send(creationWithKey, { origin, apiKey: API_KEY })).status).toBe(201);
     }
-    expect(await petsOf(superUrl(), 'once')).toHaveLength(1);
+    expect(await petsOf(direct.superUrl, 'once')).toHaveLength(1);
     await expectLimits(origins[0] as string, service);
     expect(service.stdout).not.toMatch(SHARED);
     expect(await keyIsRevokedWithin(origins[0] as string)).toBeLessThan(1_500);
     const { status, stdout } = spawnSync(process.execPath, [CLI, 'migrate'], {
       encoding: 'utf8',
       env: { PATH: process.env.PATH, ...settings },
-      cwd: home,
+      cwd: services.home,
     });
     expect([status, stdout]).toEqual([0, 'The schema is current.\n']);
   }));
@@ -168,7 +149,7 @@ test('transaction mode and wrong settings: start and new connections are refused
     server_lifetime: 1,
     client_idle_timeout: 1,
   });
-  const settings = { DATABASE_URL: url, DATABASE_DIRECT_URL: directUrl };
+  const settings = { DATABASE_URL: url, DATABASE_DIRECT_URL: direct.url };
   const service = services.start(settings);
   const get = async (): Promise<Outcome> => {
     const origin = await service.origin();
@@ -176,7 +157,7 @@ test('transaction mode and wrong settings: start and new connections are refused
   };
   expect((await get()).status).toBe(200);
   // PgBouncer itself keeps DateStyle, but not this one.
-  await administer(superUrl(), `ALTER DATABASE petstore SET array_nulls TO off`);
+  await administer(direct.superUrl, `ALTER DATABASE petstore SET array_nulls TO off`);
   try {
     // A new connection for each: meanwhile the pooler closes the idle one.
     const untilIs = async (status: number): Promise<Outcome> => {
@@ -189,17 +170,17 @@ test('transaction mode and wrong settings: start and new connections are refused
     const answer = await untilIs(503);
     expect([answer.status, answer.headers['retry-after']]).toEqual([503, '1']);
     await untilLogged(service, /"Returned 503: array_nulls is 'off'.+ALTER ROLE/);
-    await administer(superUrl(), `ALTER ROLE petstore_service IN DATABASE petstore SET array_nulls TO 'on'`);
+    await administer(direct.superUrl, `ALTER ROLE petstore_service IN DATABASE petstore SET array_nulls TO 'on'`);
     expect((await untilIs(200)).status).toBe(200);
-    await administer(superUrl(), `ALTER DATABASE petstore SET datestyle TO 'German'`);
+    await administer(direct.superUrl, `ALTER DATABASE petstore SET datestyle TO 'German'`);
     const another = await pooler({ pool_mode: 'transaction' });
     expect(await services.refusal({ ...settings, DATABASE_URL: another })).toBe(
       `petstore: DATABASE_URL: datestyle is 'German, DMY', and the sessions of a pooler cannot be set one by one. ` +
         `Set it by ALTER ROLE … IN DATABASE petstore SET datestyle TO 'ISO', and let the pooler reconnect.`,
     );
   } finally {
-    await administer(superUrl(), 'ALTER DATABASE petstore RESET ALL');
-    await administer(superUrl(), 'ALTER ROLE petstore_service IN DATABASE petstore RESET ALL');
+    await administer(direct.superUrl, 'ALTER DATABASE petstore RESET ALL');
+    await administer(direct.superUrl, 'ALTER ROLE petstore_service IN DATABASE petstore RESET ALL');
   }
 });
 
@@ -214,18 +195,15 @@ test('transaction mode without DATABASE_DIRECT_URL: the start warns once, and mi
   expect(await services.refusal({ DATABASE_URL: url }, [CLI, 'migrate'])).toContain('Set DATABASE_DIRECT_URL.');
 });
 
-describe('a full pooler is reported as overload, 503 with Retry-After, not as a silent database', () => {
-  test.each([
-    // Requests wait for a session, or in the queue for those that wait, as long as they may; of the two causes the first one of a
-    // second is logged.
-    [
-      'all its sessions are in use',
-      { default_pool_size: 3 },
-      /no session of PostgreSQL within 5000 ms|timeout exceeded/,
-    ],
-    ['its clients reach query_wait_timeout', { default_pool_size: 2, query_wait_timeout: 1 }, /query_wait_timeout/],
-    ['it accepts no more clients', { default_pool_size: 20, max_client_conn: 3 }, /no more connections allowed/],
-  ])('%s', async (title, settings, line) => {
+test.each([
+  // Requests wait for a session, or in the queue for those that wait, as long as they may; of the two causes the first one of a
+  // second is logged.
+  ['all its sessions are in use', { default_pool_size: 3 }, /no session of PostgreSQL within 5000 ms|timeout exceeded/],
+  ['its clients reach query_wait_timeout', { default_pool_size: 2, query_wait_timeout: 1 }, /query_wait_timeout/],
+  ['it accepts no more clients', { default_pool_size: 20, max_client_conn: 3 }, /no more connections allowed/],
+])(
+  'a full pooler is reported as overload, 503 with Retry-After, not as a silent database: %s',
+  async (title, settings, line) => {
     const url = await pooler({ pool_mode: 'session', ...settings });
     const service = services.start({ DATABASE_URL: url, DATABASE_POOL_SIZE: '8' });
     const origin = await service.origin();
@@ -244,5 +222,5 @@ describe('a full pooler is reported as overload, 503 with Retry-After, not as a 
     expect(service.stdout).not.toContain('The database does not respond');
     expect(outcomes.some(({ text }) => text.includes('may have been made'))).toBe(false);
     await expectBalance(outcomes, prefix);
-  });
-});
+  },
+);

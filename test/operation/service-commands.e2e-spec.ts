@@ -22,24 +22,21 @@ import.meta.jest.setTimeout(120_000);
 const API_KEY = 'bootstrap-key-of-the-tests';
 
 let database: TestDatabase;
-let home: string;
 let service: ServiceProcess;
 let client: HttpClient;
 
 beforeAll(async () => {
-  home = await mkdtemp(join(tmpdir(), 'petstore-commands-'));
   database = await createTestDatabase();
-  service = new ServiceProcess({ ...database.settings, BOOTSTRAP_API_KEY: API_KEY }, home);
+  service = new ServiceProcess({ ...database.settings, BOOTSTRAP_API_KEY: API_KEY }, tmpdir());
   client = new HttpClient(await service.origin(), API_KEY);
 });
 afterAll(async () => {
   await service.kill();
   await database.drop();
-  await rm(home, { recursive: true, force: true });
 });
 
-const petstore = (...args: string[]): Promise<Outcome> => petstoreCommand(home, database.settings, ...args);
-const bash = (line: string): Promise<Outcome> => petstoreLine(home, database.settings, line);
+const petstore = (...args: string[]): Promise<Outcome> => petstoreCommand(tmpdir(), database.settings, ...args);
+const bash = (line: string): Promise<Outcome> => petstoreLine(tmpdir(), database.settings, line);
 
 interface KeyJson {
   readonly id: string;
@@ -181,11 +178,12 @@ if (engine === 'embedded') {
       { code: 1, stdout: '', stderr: 'petstore: The service ended before the command.\n' },
     ],
   ])('%s', async (_, respond, outcome) => {
-    const directory = await mkdtemp(join(home, 'foreign-'));
+    const directory = await mkdtemp(join(tmpdir(), 'petstore-foreign-'));
     const foreign = createServer((_request, response) => respond(response)).listen(join(directory, '1-a.lock'));
     await once(foreign, 'listening');
-    expect(await petstoreCommand(home, { DATA_DIR: directory }, 'keys', 'list')).toEqual(outcome);
+    expect(await petstoreCommand(tmpdir(), { DATA_DIR: directory }, 'keys', 'list')).toEqual(outcome);
     foreign.close();
+    await rm(directory, { recursive: true, force: true });
   });
 
   test('a peer that sends no command does no harm', async () => {
@@ -210,7 +208,7 @@ if (engine === 'embedded') {
     // Node writes there which files it has loaded.
     const loaded = await mkdtemp(join(tmpdir(), 'petstore-loaded-'));
     const settings = { ...database.settings, NODE_V8_COVERAGE: loaded };
-    expect((await petstoreCommand(home, settings, 'keys', 'list')).code).toBe(0);
+    expect((await petstoreCommand(tmpdir(), settings, 'keys', 'list')).code).toBe(0);
     const texts = await Promise.all((await readdir(loaded)).map((file) => readFile(join(loaded, file), 'utf8')));
     const urls = texts.flatMap((text) => [...text.matchAll(/"url":"file:[^"]*?\/((?:dist|node_modules)\/[^"]*)"/g)]);
     const files = urls.map(([, path = '']) => path);

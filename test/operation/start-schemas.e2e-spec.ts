@@ -1,6 +1,3 @@
-import { mkdtemp, rm } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
 import { openDatabase } from '#postgres';
 import { MIGRATIONS, readConfig } from '../support/config.js';
 import {
@@ -49,18 +46,10 @@ const BEFORE_1 = [
 const OBJECTS = `SELECT relname::text AS name FROM pg_class WHERE relnamespace = 'public'::regnamespace AND relkind IN ('r', 'i', 'S')
   UNION ALL SELECT typname FROM pg_type WHERE typnamespace = 'public'::regnamespace ORDER BY 1`;
 
-let home: string;
-let services: Services;
+const services = new Services();
 const databases: TestDatabase[] = [];
-
-beforeEach(async () => {
-  home = await mkdtemp(join(tmpdir(), 'petstore-schemas-'));
-  services = new Services(home);
-});
 afterEach(async () => {
-  await services.kill();
   for (const database of databases.splice(0)) await database.drop();
-  await rm(home, { recursive: true, force: true });
 });
 
 /** Runs statements as the owner; returns the rows of the last. */
@@ -83,7 +72,7 @@ async function databaseOf(made: Promise<TestDatabase>, ...statements: string[]):
 }
 
 const petstore = (database: TestDatabase, ...words: string[]): Promise<Outcome> =>
-  petstoreCommand(home, database.ownerSettings, ...words);
+  petstoreCommand(services.home, database.ownerSettings, ...words);
 
 /** Expects that the start and every command about the schema print the line and change nothing. */
 async function expectRefusals(database: TestDatabase, line: RegExp): Promise<void> {

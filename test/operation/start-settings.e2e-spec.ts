@@ -14,17 +14,7 @@ import.meta.jest.setTimeout(120_000);
 
 const CLI = join(import.meta.dirname, '../../dist/src/cli.js');
 
-let home: string;
-let services: Services;
-
-beforeEach(async () => {
-  home = await mkdtemp(join(tmpdir(), 'petstore-settings-'));
-  services = new Services(home);
-});
-afterEach(async () => {
-  await services.kill();
-  await rm(home, { recursive: true, force: true });
-});
+const services = new Services();
 
 describe('.env', () => {
   let database: TestDatabase;
@@ -32,7 +22,10 @@ describe('.env', () => {
   afterEach(() => database.drop());
 
   testOnce('with a byte order mark: its first line counts, too, and the environment overrides it', async () => {
-    await writeFile(join(home, '.env'), `\uFEFFDATABASE_URL=${database.settings.DATABASE_URL}\r\nLOG_LEVEL=wrong\r\n`);
+    await writeFile(
+      join(services.home, '.env'),
+      `\uFEFFDATABASE_URL=${database.settings.DATABASE_URL}\r\nLOG_LEVEL=wrong\r\n`,
+    );
     const service = services.start({ LOG_LEVEL: 'silent' });
     await service.origin();
     expect(service.stdout).toBe('');
@@ -43,7 +36,7 @@ describe('.env', () => {
   });
 
   testOnce('with names that nobody knows: one warning, also by commands', async () => {
-    await writeFile(join(home, '.env'), 'DATABASE_ULR=postgresql://secret\nORDERS_URL=secret\n');
+    await writeFile(join(services.home, '.env'), 'DATABASE_ULR=postgresql://secret\nORDERS_URL=secret\n');
     const warning =
       'petstore: .env sets what is no setting of the service: DATABASE_ULR (did you mean DATABASE_URL?), ORDERS_URL; ' +
       'the environment sets what is no setting of the service: LOG_LEVLE (did you mean LOG_LEVEL?).\n';

@@ -1,11 +1,8 @@
 import { execFile } from 'node:child_process';
-import { once } from 'node:events';
 import { existsSync } from 'node:fs';
-import { mkdir, mkdtemp, readdir, readFile, rm } from 'node:fs/promises';
-import { type AddressInfo, connect, createServer } from 'node:net';
-import { tmpdir } from 'node:os';
+import { mkdir, readdir, readFile } from 'node:fs/promises';
+import { createServer } from 'node:net';
 import { join } from 'node:path';
-import { pipeline } from 'node:stream';
 import { promisify } from 'node:util';
 import {
   createEmptyTestDatabase,
@@ -19,6 +16,7 @@ import { HttpClient } from '../support/http-client.js';
 import { administer } from '../support/postgresql-database.js';
 import { freePort } from '../support/programs.js';
 import { until } from '../support/until.js';
+import { DatabaseProxy } from '../faults/support/database-proxy.js';
 import { type Change, installWithChanged } from './support/changed-package.js';
 import { Services } from './support/services.js';
 
@@ -35,20 +33,9 @@ const ROOT = join(import.meta.dirname, '../..');
 const CLI = join(ROOT, 'dist/src/cli.js');
 
 let database: TestDatabase;
-/** Working directory of the processes; it has no `.env` unless a test writes one. */
-let home: string;
-let services: Services;
-
-beforeEach(async () => {
-  home = await mkdtemp(join(tmpdir(), 'petstore-start-'));
-  services = new Services(home);
-  database = await createTestDatabase();
-});
-afterEach(async () => {
-  await services.kill();
-  await database.drop();
-  await rm(home, { recursive: true, force: true });
-});
+const services = new Services();
+beforeEach(async () => (database = await createTestDatabase()));
+afterEach(() => database.drop());
 
 test('runs until SIGTERM, and ends with exit code 0', async () => {
   const service = services.start({ ...database.settings, BOOTSTRAP_API_KEY, LOG_LEVEL: 'debug' });
@@ -78,7 +65,7 @@ const NOT_LOADED = [
 
 testOnce('the bundle that production starts serves what the modules do, and a start loads few files', async () => {
   // Node writes which files it has loaded.
-  const coverage = join(home, 'coverage');
+  const coverage = join(services.home, 'coverage');
   const starts = services.start({ ...database.settings, NODE_V8_COVERAGE: coverage });
   await starts.origin();
   expect(await starts.stop('SIGTERM')).toBe(0);
@@ -112,7 +99,7 @@ if (engine === 'embedded') {
     expect(stdout).toBe(pet);
     expect(first.stdout).not.toContain(key);
     expect(await first.stop('SIGTERM')).toBe(0);
-    expect(existsSync(join(home, '.data', 'postgres'))).toBe(true);
+    expect(existsSync(join(services.home, '.data', 'postgres'))).toBe(true);
 
     const second = services.start({ PORT: new URL(origin).port });
     expect(await second.origin()).toBe(origin);
@@ -168,15 +155,10 @@ describe('a start is refused, and the line says what to do:', () => {
     });
 
     test('a proxy without a database behind it: a command ends with one line, and a start waits for the database', async () => {
-      const url = new URL(database.settings.DATABASE_URL ?? '');
-      const { hostname, port } = url;
-      let isAway = true;
-      const proxy = createServer((client) => {
-        if (isAway) client.destroy();
-        else pipeline(client, connect(Number(port), hostname), client, () => undefined);
-      }).listen(0, '127.0.0.1');
-      await once(proxy, 'listening');
-      Object.assign(url, { hostname: '127.0.0.1', port: String((proxy.address() as AddressInfo).port) });
+      const { DATABASE_URL: behind = '' } = database.settings;
+      const proxy = await DatabaseProxy.start(behind);
+      const url = new URL(proxy.url);
+      proxy.switchTo('postgresql://127.0.0.1:1');
       const fault = `petstore: DATABASE_URL: PostgreSQL at ${url.host} cannot be used: `;
       for (const sslmode of ['', '?sslmode=verify-full']) {
         const settings = { DATABASE_URL: url.href + sslmode };
@@ -187,7 +169,7 @@ describe('a start is refused, and the line says what to do:', () => {
       const late = services.start({ DATABASE_URL: url.href, PORT: String(free) });
       await until(() => service.stderr !== '' && late.stderr !== '');
       const other = createServer().listen(free);
-      isAway = false;
+      proxy.switchTo(behind);
       await service.origin();
       expect(service.stderr).toContain(fault);
       expect(service.stderr).toContain(' The start waits for at most 120 s.\n');
@@ -197,7 +179,7 @@ describe('a start is refused, and the line says what to do:', () => {
       ]);
       await service.kill();
       other.close();
-      proxy.close();
+      await proxy.stop();
     });
 
     test.each(['LATIN1', 'SQL_ASCII'])('a database in %s: start and migrate name the remedy', async (encoding) => {
@@ -218,20 +200,16 @@ describe('a start is refused, and the line says what to do:', () => {
       }
     });
 
-    describe('a database user without rights', () => {
+    test('a database user without rights can neither migrate nor start, list keys or add pets', async () => {
       const role = 'petstore_without_rights';
       const urlOf = (settings: Readonly<Record<string, string>>): string => {
         const url = new URL(settings.DATABASE_URL ?? '');
         Object.assign(url, { username: role, password: 'secret-word' });
         return url.href;
       };
-      beforeAll(async () => {
-        await administer(handedOver('serverUrl'), `DROP ROLE IF EXISTS ${role}`);
-        await administer(handedOver('serverUrl'), `CREATE ROLE ${role} LOGIN PASSWORD 'secret-word'`);
-      });
-      afterAll(() => administer(handedOver('serverUrl'), `DROP ROLE ${role}`));
-
-      test('can neither migrate nor start, list keys or add pets', async () => {
+      await administer(handedOver('serverUrl'), `DROP ROLE IF EXISTS ${role}`);
+      await administer(handedOver('serverUrl'), `CREATE ROLE ${role} LOGIN PASSWORD 'secret-word'`);
+      try {
         const empty = await createEmptyTestDatabase();
         const toEmpty = { DATABASE_URL: urlOf(empty.settings) };
         const settings = { DATABASE_URL: urlOf(database.settings) };
@@ -250,7 +228,9 @@ describe('a start is refused, and the line says what to do:', () => {
           );
         }
         await empty.drop();
-      });
+      } finally {
+        await administer(handedOver('serverUrl'), `DROP ROLE ${role}`);
+      }
     });
 
     test('a read-only database where rows must be added; a migrate without pending migrations succeeds', async () => {
@@ -276,14 +256,14 @@ describe('a start is refused, and the line says what to do:', () => {
       ['dist/services/model-properties-accessor.js', "key.charAt(0) === ':' && ", ''],
       ['dist/services/model-properties-accessor.js', '.map((key) => key.slice(1))', ''],
     ];
-    const program = await installWithChanged('@nestjs/swagger', changes, home);
+    const program = await installWithChanged('@nestjs/swagger', changes, services.home);
     expect(await services.refusal(database.settings, program)).toContain(
       'does not fit the installed version of a dependency: class-validator or @nestjs/swagger: members are written as {"declared":2}',
     );
   });
 
   testOnce('an unreadable .env', async () => {
-    await mkdir(join(home, '.env'));
+    await mkdir(join(services.home, '.env'));
     const service = services.start({ ...database.settings });
     expect(await service.ended).toBe(1);
     expect(service.stderr).toMatch(/^petstore: \.env cannot be read: .+\. Make it a readable file, or remove it\.\n$/);

@@ -4,11 +4,10 @@ import { join } from 'node:path';
 import pg from 'pg';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { roleUrls } from '../support/postgresql-roles.js';
-import { type PostgresqlServer, startPostgresqlServer } from '../support/postgresql-server.js';
 import { ServiceProcess } from '../support/service-process.js';
 import { report } from '../support/figures.js';
 import { Load, type LoadRequest, percentile, send } from '../support/load.js';
-import { createOwnDatabase, petsOf, rowsOf } from '../support/own-database.js';
+import { petsOf, rowsOf, useOwnServer } from '../support/own-database.js';
 import { freePort } from '../support/programs.js';
 import { CHECK_INTERVAL_MS, startProxy } from './support/haproxy.js';
 import { until } from '../support/until.js';
@@ -21,7 +20,6 @@ import { balance, creation, NOTHING_WRONG } from '../support/witness.js';
 
 const API_KEY = 'bootstrap-key-of-the-fault-tests';
 const ROOT = join(import.meta.dirname, '../../');
-const DATABASE = 'petstore';
 
 const MIGRATIONS = {
   '4102444800000-add-note.js': `
@@ -47,17 +45,14 @@ const MIGRATIONS = {
     }`,
 };
 
-let server: PostgresqlServer;
-let serviceUrl: string;
+const own = useOwnServer();
 let ownerUrl: string;
 /** The installation of the newer version. */
 let newer: string;
 const running: ServiceProcess[] = [];
 
 beforeAll(async () => {
-  server = await startPostgresqlServer();
-  serviceUrl = await createOwnDatabase(server, DATABASE);
-  ({ ownerUrl } = roleUrls(server.url, DATABASE, DATABASE));
+  ({ ownerUrl } = roleUrls(own.server.url, 'petstore', 'petstore'));
   newer = await mkdtemp(join(tmpdir(), 'petstore-newer-'));
   for (const path of ['dist', 'package.json', 'scripts/check-system.cjs']) {
     await cp(join(ROOT, path), join(newer, path), { recursive: true });
@@ -67,14 +62,13 @@ beforeAll(async () => {
 }, 60_000);
 afterAll(async () => {
   for (const service of running) await service.kill();
-  await server.stop();
   await rm(newer, { recursive: true, force: true });
 });
 
 /** Starts an instance of an installation, and waits until it listens. */
 async function start(installation: string, port: number): Promise<ServiceProcess> {
   const settings = {
-    DATABASE_URL: serviceUrl,
+    DATABASE_URL: own.url,
     BOOTSTRAP_API_KEY: API_KEY,
     RATE_LIMIT_PER_MINUTE: '0',
     PORT: String(port),
@@ -154,9 +148,9 @@ test('migrate behind a backup, a crash, a rolling replacement and a rollback beh
     // The body shows who answered: the service, or the proxy because no instance was available.
     const answers = failed.map(({ failure, text, startedAt }) => [Math.round(startedAt - begunAt), failure ?? text]);
     expect(answers).toEqual([]);
-    const made = balance(outcomes, await petsOf(serviceUrl, 'upgrade'));
+    const made = balance(outcomes, await petsOf(own.url, 'upgrade'));
     expect(made).toMatchObject({ ...NOTHING_WRONG, unacknowledgedButThere: 0 });
-    expect(await rowsOf(serviceUrl, `SELECT count(*) > 0 FROM pet WHERE note = 'none'`)).toEqual([[true]]);
+    expect(await rowsOf(own.url, `SELECT count(*) > 0 FROM pet WHERE note = 'none'`)).toEqual([[true]]);
   } finally {
     await Promise.all(loads.map((load) => load.stop()));
     await proxy.stop();

@@ -1,5 +1,4 @@
 import { mkdtemp, readdir, readFile, rm } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import pg from 'pg';
 import { createTestDatabase, engine, type TestDatabase } from '../../../test/support/database.js';
@@ -19,34 +18,21 @@ const BOOTSTRAP_API_KEY = 'key-of-the-traced-service';
 const TRACE_ID = '4bf92f3577b34da6a3ce929d0e0e4736';
 const PARENT_ID = '00f067aa0ba902b7';
 
-let home: string;
 let database: TestDatabase;
 let collector: OtlpCollector;
-let services: Services;
+const services = new Services(() => ({ ...database.settings, BOOTSTRAP_API_KEY }));
 
-beforeAll(async () => {
-  home = await mkdtemp(join(tmpdir(), 'petstore-tracing-'));
-  database = await createTestDatabase();
-  services = new Services(home, { ...database.settings, BOOTSTRAP_API_KEY });
-});
-beforeEach(async () => {
-  collector = await OtlpCollector.start();
-});
-afterEach(async () => {
-  await services.kill();
-  await collector.close();
-});
-afterAll(async () => {
-  await database.drop();
-  await rm(home, { recursive: true });
-});
+beforeAll(async () => (database = await createTestDatabase()));
+beforeEach(async () => (collector = await OtlpCollector.start()));
+afterEach(() => collector.close());
+afterAll(() => database.drop());
 
 const clientOf = async (service: ServiceProcess): Promise<HttpClient> =>
   new HttpClient(await service.origin(), BOOTSTRAP_API_KEY);
 
 test('without an endpoint nothing of OpenTelemetry but its API is loaded', async () => {
   // Node's coverage files list all scripts that a process has loaded, ES modules and CommonJS.
-  const directory = join(home, 'coverage');
+  const directory = join(services.home, 'coverage');
   const service = services.start({ OTEL_SERVICE_NAME: 'shop', NODE_V8_COVERAGE: directory });
   expect((await (await clientOf(service)).get('/v1/pets')).status).toBe(200);
   expect(await service.stop('SIGTERM')).toBe(0);
@@ -60,7 +46,7 @@ test('without an endpoint nothing of OpenTelemetry but its API is loaded', async
 });
 
 test('without the packages the start is refused, and names the command that installs those of package.json', async () => {
-  const installation = await mkdtemp(join(home, 'installation-'));
+  const installation = await mkdtemp(join(services.home, 'installation-'));
   const [modules = ''] = await installWithChanged('@opentelemetry/sdk-node', [], installation);
   await rm(join(installation, 'node_modules/@opentelemetry'), { recursive: true });
   const { peerDependencies } = JSON.parse(await readFile(join(installation, 'package.json'), 'utf8')) as {

@@ -19,9 +19,10 @@ export class DatabaseProxy {
     return proxy;
   }
 
-  /** The target's URI with the proxy's port. */
+  /** The target's URI with the proxy's address. */
   get url(): string {
     const url = new URL(this.target);
+    url.hostname = '127.0.0.1';
     url.port = String((this.server.address() as AddressInfo).port);
     return url.href;
   }
