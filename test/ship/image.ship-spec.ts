@@ -119,30 +119,28 @@ test('each package of package.json can be loaded', () => {
   expect({ status, stderr }).toEqual({ status: 0, stderr: '' });
 });
 
-describe('on PostgreSQL, for a user who may write nothing', () => {
-  test('the image migrates, serves, is healthy, and exits with 0 after SIGTERM', async () => {
-    const settings = { ...database.settings, DATA_DIR: '/nowhere' };
-    petstore(database.ownerSettings, 'migrate');
-    const key = petstore(settings, 'keys', 'create', '--client', 'image', '--quiet').trim();
-    const service = start(settings);
-    const origin = await service.origin();
-    const { port } = new URL(origin);
-    expect(await health(port)).toBe(0);
+test('on PostgreSQL, for a user who may write nothing, the image migrates, serves, is healthy, and exits with 0 after SIGTERM', async () => {
+  const settings = { ...database.settings, DATA_DIR: '/nowhere' };
+  petstore(database.ownerSettings, 'migrate');
+  const key = petstore(settings, 'keys', 'create', '--client', 'image', '--quiet').trim();
+  const service = start(settings);
+  const origin = await service.origin();
+  const { port } = new URL(origin);
+  expect(await health(port)).toBe(0);
 
-    const client = new HttpClient(origin, key);
-    expect((await client.post('/v1/pets', { name: 'Rex', categoryId: 7 })).status).toBe(201);
-    expect((await client.get('/v1/pets')).status).toBe(200);
-    expect((await client.get('/health/ready')).status).toBe(200);
-    const pages = ['/docs', '/docs/guide', '/docs/deprecations', '/docs/client.tgz', '/openapi.json', '/openapi.yaml'];
-    for (const path of pages) expect([path, (await client.get(path)).status]).toEqual([path, 200]);
-    const assets = (await client.get('/docs')).text.matchAll(/(?:src|href)="([^"]*\/assets\/[^"]+)"/g);
-    const paths = [...assets].map((match) => new URL(match[1] as string, `${origin}/docs`).pathname);
-    expect(paths.join()).toContain('swagger-ui-bundle.js');
-    for (const path of paths) expect([path, (await client.get(path)).status]).toEqual([path, 200]);
+  const client = new HttpClient(origin, key);
+  expect((await client.post('/v1/pets', { name: 'Rex', categoryId: 7 })).status).toBe(201);
+  expect((await client.get('/v1/pets')).status).toBe(200);
+  expect((await client.get('/health/ready')).status).toBe(200);
+  const pages = ['/docs', '/docs/guide', '/docs/deprecations', '/docs/client.tgz', '/openapi.json', '/openapi.yaml'];
+  for (const path of pages) expect([path, (await client.get(path)).status]).toEqual([path, 200]);
+  const assets = (await client.get('/docs')).text.matchAll(/(?:src|href)="([^"]*\/assets\/[^"]+)"/g);
+  const paths = [...assets].map((match) => new URL(match[1] as string, `${origin}/docs`).pathname);
+  expect(paths.join()).toContain('swagger-ui-bundle.js');
+  for (const path of paths) expect([path, (await client.get(path)).status]).toEqual([path, 200]);
 
-    expect(await service.stop('SIGTERM')).toBe(0);
-    expect(await health(port)).toBe(1);
-  });
+  expect(await service.stop('SIGTERM')).toBe(0);
+  expect(await health(port)).toBe(1);
 });
 
 /** Local ports of the TCP connections of a process, from /proc (Linux only). */

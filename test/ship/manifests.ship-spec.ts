@@ -33,8 +33,7 @@ const { version } = JSON.parse(read('package.json')) as { version: string };
 const settings = new Set<string>();
 readConfig(new Proxy({}, { get: (_, name) => void settings.add(String(name)) }));
 
-/** Checks that each name is a setting, and reads the settings as the service does. */
-/** The configuration of an environment, with the settings of parts that these files set. */
+/** Checks that each name is a setting, and reads the settings as the service does, those of parts, too. */
 function configOf(environment: Record<string, string>): PetStoreConfig & { redisUrl?: string } {
   expect(Object.keys(environment).filter((name) => !settings.has(name))).toEqual([]);
   const config: object = readConfig(environment);

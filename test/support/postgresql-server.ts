@@ -1,4 +1,4 @@
-import { spawn, spawnSync, type SpawnSyncReturns } from 'node:child_process';
+import { spawn, spawnSync, type SpawnSyncOptions } from 'node:child_process';
 import { appendFileSync, chmodSync, chownSync, cpSync, mkdtempSync, readFileSync, writeFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import type { Socket } from 'node:net';
@@ -145,19 +145,9 @@ export async function startPostgresqlServer(
 function initialise(binaries: string, directory: string, data: string, user: User | undefined): void {
   const passwordFile = join(directory, 'password');
   writeFileSync(passwordFile, PASSWORD, { mode: 0o644 });
-  check(
-    'initdb',
-    spawnSync(
-      join(binaries, 'initdb'),
-      [`--pgdata=${data}`, '--username=postgres', '--auth=scram-sha-256', `--pwfile=${passwordFile}`].concat(
-        '--encoding=UTF8',
-        '--locale=C',
-        '--no-sync',
-        '--no-instructions',
-      ),
-      { ...user, cwd: directory, encoding: 'utf8' },
-    ),
-  );
+  const access = ['--username=postgres', '--auth=scram-sha-256', `--pwfile=${passwordFile}`];
+  const others = ['--encoding=UTF8', '--locale=C', '--no-sync', '--no-instructions'];
+  run(join(binaries, 'initdb'), [`--pgdata=${data}`, ...access, ...others], { ...user, cwd: directory });
 }
 
 function copyAsStandby(primary: PostgresqlServer, data: string, user: User | undefined): void {
@@ -166,7 +156,7 @@ function copyAsStandby(primary: PostgresqlServer, data: string, user: User | und
   const connection = `host=127.0.0.1 port=${port} user=postgres password=${PASSWORD} application_name=standby`;
   appendFileSync(join(data, 'postgresql.auto.conf'), `\nprimary_conninfo = '${connection}'\n`);
   writeFileSync(join(data, 'standby.signal'), '');
-  if (user) check('chown', spawnSync('chown', ['-R', `${user.uid}:${user.gid}`, data], { encoding: 'utf8' }));
+  if (user) run('chown', ['-R', `${user.uid}:${user.gid}`, data]);
   chmodSync(data, 0o700);
 }
 
@@ -233,17 +223,16 @@ function usableBinaries(directory: string, user: User | undefined): string {
   const copy = join(directory, 'postgresql');
   cpSync(native, copy, { recursive: true, verbatimSymlinks: true });
   // The user that runs the server must be able to remove the copy.
-  if (user) check('chown', spawnSync('chown', ['-R', `${user.uid}:${user.gid}`, copy], { encoding: 'utf8' }));
+  if (user) run('chown', ['-R', `${user.uid}:${user.gid}`, copy]);
   const binaries = join(copy, 'bin');
   for (const name of ['initdb', 'postgres', 'pg_ctl']) chmodSync(join(binaries, name), 0o755);
-  check(
-    'postgres --version',
-    spawnSync(join(binaries, 'postgres'), ['--version'], { ...user, cwd: directory, encoding: 'utf8' }),
-  );
+  run(join(binaries, 'postgres'), ['--version'], { ...user, cwd: directory });
   return binaries;
 }
 
-function check(command: string, { status, error, stdout, stderr }: SpawnSyncReturns<string>): void {
+/** Runs a program; throws with its output when it fails. */
+function run(command: string, args: readonly string[], options: SpawnSyncOptions = {}): void {
+  const { status, error, stdout, stderr } = spawnSync(command, args, { ...options, encoding: 'utf8' });
   if (status !== 0)
     throw new Error(`${command} fails: ${error?.message ?? ''}\n${stdout}\n${stderr}`, { cause: error });
 }
