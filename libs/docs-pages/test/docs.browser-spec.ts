@@ -156,21 +156,28 @@ describe('/docs', () => {
     expect(initiators.sort()).toEqual(['link', 'link', 'link', 'script', 'script']);
   });
 
-  test('shows the operations in the layout of Swagger UI, and no tag without operations', async () => {
+  test('shows the operations in the layout of Swagger UI, with their limits, and prints whole rows of errors', async () => {
     await page.setViewportSize({ width: 1280, height: 800 });
     await openDocs();
     expect(await page.locator('.opblock').count()).toBe(3);
+    // No tag without operations.
     expect(await page.locator('.opblock-tag:visible').count()).toBe(1);
     expect(await coloursOf('.opblock-summary-method', 'backgroundColor')).toBe(3);
     expect((await page.locator('.opblock').first().boundingBox())?.y).toBeLessThan(760);
     for (const operationId of ['listPets', 'createPet', 'getPet']) {
       expect((await (await openOperation(operationId)).boundingBox())?.height).toBeLessThan(2.5 * 800);
     }
+    const limit = page.locator('#operations-Pets-listPets [data-param-name=limit]').first();
+    expect(await limit.innerText()).toMatch(/Default value : \d+[^]*minimum: 1[^]*maximum: 100/);
+    await page.getByText('array<Pet>', { exact: true }).waitFor();
+    await page.emulateMedia({ media: 'print' });
+    const cut = `[...document.querySelectorAll('.response-open')].filter((row) => row.scrollWidth > row.clientWidth).length`;
+    expect(await page.evaluate(cut)).toBe(0);
   });
 
-  test('executes every operation, and loses no digit of an int64', async () => {
+  test('executes every operation, takes a key with "Bearer" before it, and loses no digit of an int64', async () => {
     await openDocs();
-    await authorize();
+    await authorize(`Bearer ${API_KEY} `);
 
     const created = await tryOut('createPet', (operation) => operation.getByLabel('Request body').fill(NEW_PET));
     expect(created.status).toBe('201');
@@ -191,39 +198,20 @@ describe('/docs', () => {
     const largest = await tryOut('getPet', enterPetId('9223372036854775807'));
     expect(largest.status).toContain('404');
     expect(largest.curl).toContain(`'${origin}/v1/pets/9223372036854775807'`);
-  });
+    expect(largest.curl).toContain(`'Authorization: Bearer ${API_KEY}'`);
+    expect(largest.fields).toContain('\nsunset: Thu, 05 Dec 2030 00:00:00 GMT\n');
+    expect(largest.fields).toMatch(
+      /^link: <.*>; rel="successor-version", <.*>; rel="deprecation"; type="text\/html"$/m,
+    );
 
-  test('shows header fields as they were sent, and takes a key with "Bearer" before it', async () => {
-    await openDocs();
-    await authorize(`Bearer ${API_KEY} `);
-    const { status, curl, fields } = await tryOut('getPet', enterPetId('0'));
-    expect(status).toContain('404');
-    expect(curl).toContain(`'Authorization: Bearer ${API_KEY}'`);
-    expect(fields).toContain('\nsunset: Thu, 05 Dec 2030 00:00:00 GMT\n');
-    expect(fields).toMatch(/^link: <.*>; rel="successor-version", <.*>; rel="deprecation"; type="text\/html"$/m);
-  });
-
-  test('says that a request without a complete response may have been carried out', async () => {
-    await openDocs();
-    const operation = await openOperation('createPet');
-    await operation.getByRole('button', { name: 'Try it out' }).click();
+    // A request without a complete response may have been carried out.
     await page.route('**/v1/pets', (route) => route.abort());
+    const operation = page.locator('#operations-Pets-createPet');
     await operation.locator('.execute').click();
     await operation.getByText('repeat it with the same Idempotency-Key').waitFor();
   });
 
-  test('sends requests to the host name of the page, and keeps the key for the page only', async () => {
-    const otherName = origin.replace('127.0.0.1', 'localhost');
-    await openDocs(otherName);
-    expect(await page.getByLabel('Server').inputValue()).toBe(`${otherName}/v1`);
-    await authorize();
-    const { status, curl } = await tryOut('listPets');
-    expect([status, curl.includes(`'${otherName}/v1/pets?limit=20'`)]).toEqual(['200', true]);
-    await page.reload();
-    expect((await tryOut('listPets')).status).toContain('401');
-  });
-
-  test('downloads the OpenAPI document with the address of the page as its server', async () => {
+  test('sends requests to the host name of the page, has it in the OpenAPI document, and keeps the key for the page only', async () => {
     const otherName = origin.replace('127.0.0.1', 'localhost');
     await openDocs(otherName);
     const waiting = page.waitForEvent('download');
@@ -232,9 +220,15 @@ describe('/docs', () => {
     expect(download.suggestedFilename()).toBe('openapi.json');
     const saved = JSON.parse(readFileSync(await download.path(), 'utf8')) as { servers: { url: string }[] };
     expect(saved.servers[0]?.url).toBe(`${otherName}/v1`);
+    expect(await page.getByLabel('Server').inputValue()).toBe(`${otherName}/v1`);
+    await authorize();
+    const { status, curl } = await tryOut('listPets');
+    expect([status, curl.includes(`'${otherName}/v1/pets?limit=20'`)]).toEqual(['200', true]);
+    await page.reload();
+    expect((await tryOut('listPets')).status).toContain('401');
   });
 
-  test('opens or shows the operation that the fragment of the address names, and prints all of them', async () => {
+  test('opens or shows the operation that the fragment of the address names, and prints all of them, code dark on light and not cut', async () => {
     await page.goto(`${origin}/docs#operations-Pets-getPet`);
     await until(`document.getElementById('operations-Pets-getPet')?.getBoundingClientRect().y < 400`);
     await page.goto('about:blank');
@@ -243,6 +237,13 @@ describe('/docs', () => {
     expect(await page.locator('.opblock-body').count()).toBe(1);
     await page.pdf();
     expect(await page.locator('.opblock-body').count()).toBe(3);
+    await page.emulateMedia({ media: 'print', colorScheme: 'dark' });
+    expect(await coloursOf('pre.microlight, pre.microlight *')).toBe(1);
+    const looks = await page.evaluate<string[]>(`[...document.querySelectorAll('pre.microlight')].map((code) => {
+      const { color, backgroundColor, maxHeight } = getComputedStyle(code);
+      return [color, backgroundColor, maxHeight].join();
+    })`);
+    expect(new Set(looks)).toEqual(new Set(['rgb(0, 0, 0),rgba(0, 0, 0, 0),none']));
   });
 });
 
@@ -252,23 +253,18 @@ describe('/docs: trouble', () => {
     complaints = complaints.filter((complaint) => !/Failed to load resource|preloaded/.test(complaint));
   });
 
+  const DOCUMENT = '**/openapi.json';
   test.each([
-    ['the service fails', { status: 503, body: '{}' }, 'openapi.json did not arrive: the response was 503.'],
-    ['the connection fails', undefined, 'openapi.json did not arrive: the connection to the service failed.'],
-    ['a login page arrives', { contentType: 'text/html', body: '<p>Log in' }, 'What arrived is not openapi.json'],
-  ])('says that openapi.json is missing, and what to do: %s', async (_case, response, cause) => {
-    await page.route('**/openapi.json', (route) => (response ? route.fulfill(response) : route.abort()));
+    [DOCUMENT, { status: 503, body: '{}' }, 'openapi.json did not arrive: the response was 503.'],
+    [DOCUMENT, undefined, 'openapi.json did not arrive: the connection to the service failed.'],
+    [DOCUMENT, { contentType: 'text/html', body: '<p>Log in' }, 'What arrived is not openapi.json'],
+    ['**/swagger-ui-bundle.js', undefined, 'swagger-ui-bundle.js was blocked'],
+  ])('says what is missing, and what to do: %s is %j', async (file, response, cause) => {
+    await page.route(file, (route) => (response ? route.fulfill(response) : route.abort()));
     await page.goto(`${origin}/docs`);
     await page.getByText(cause).waitFor();
     expect(await page.getByText('Reload the page').isVisible()).toBe(true);
     expect(await page.getByText('Loading').count()).toBe(0);
-  });
-
-  test('says that Swagger UI was blocked, and what to do', async () => {
-    await page.route('**/swagger-ui-bundle.js', (route) => route.abort());
-    await page.goto(`${origin}/docs`);
-    await page.getByText('swagger-ui-bundle.js was blocked').waitFor();
-    expect(await page.getByText('Reload the page').isVisible()).toBe(true);
   });
 
   test('says after a while that nothing appears, even if its own script was blocked', async () => {
@@ -283,45 +279,34 @@ describe('/docs: trouble', () => {
     await page.evaluate('document.getAnimations().forEach((animation) => animation.finish())');
     expect(await advice.isVisible()).toBe(false);
   });
-
-  test('needs scripts, and says so without them', async () => {
-    const tab = await browser.newPage({ javaScriptEnabled: false });
-    await tab.goto(`${origin}/docs`);
-    expect((await tab.locator('main').innerText()).trim()).toMatch(
-      /^Download: .*\n\s*This page needs JavaScript\..*the guide shows how/s,
-    );
-    await tab.close();
-  });
 });
 
-describe('/docs: the address', () => {
-  const open = `[...document.querySelectorAll('.opblock:has([aria-expanded=true])')].map(({ id }) => id.split('-').at(-1))`;
+const OPEN = `[...document.querySelectorAll('.opblock:has([aria-expanded=true])')].map(({ id }) => id.split('-').at(-1))`;
 
-  test('back and forward open and close operations, and a reload keeps them', async () => {
-    await openDocs();
-    await openOperation('listPets');
-    await openOperation('getPet');
-    await page.locator('#operations-Pets-listPets .opblock-summary-control').click();
-    expect([await page.evaluate(open), page.url()]).toEqual([['getPet'], `${origin}/docs#/`]);
-    for (const [step, opened] of [
-      ['back', ['listPets', 'getPet']],
-      ['back', ['listPets']],
-      ['back', []],
-      ['forward', ['listPets']],
-      ['forward', ['listPets', 'getPet']],
-    ] as const) {
-      await page.evaluate(`history.${step}()`);
-      await until(`${open}.join() === '${opened.join()}'`);
-    }
-    await page.pdf();
-    expect(page.url()).toBe(`${origin}/docs#/Pets/getPet`);
-    await page.reload();
-    await until(`${open}.join() === 'listPets,getPet'`);
-    await page.evaluate(`location.hash = '#/Pets/createPet'`);
-    await until(`${open}.join() === 'createPet'`);
-    await page.evaluate(`location.hash = '#/%'`);
-    await until(`${open}.length === 0`);
-  });
+test('/docs: back and forward open and close operations, and a reload keeps them', async () => {
+  await openDocs();
+  await openOperation('listPets');
+  await openOperation('getPet');
+  await page.locator('#operations-Pets-listPets .opblock-summary-control').click();
+  expect([await page.evaluate(OPEN), page.url()]).toEqual([['getPet'], `${origin}/docs#/`]);
+  for (const [step, opened] of [
+    ['back', ['listPets', 'getPet']],
+    ['back', ['listPets']],
+    ['back', []],
+    ['forward', ['listPets']],
+    ['forward', ['listPets', 'getPet']],
+  ] as const) {
+    await page.evaluate(`history.${step}()`);
+    await until(`${OPEN}.join() === '${opened.join()}'`);
+  }
+  await page.pdf();
+  expect(page.url()).toBe(`${origin}/docs#/Pets/getPet`);
+  await page.reload();
+  await until(`${OPEN}.join() === 'listPets,getPet'`);
+  await page.evaluate(`location.hash = '#/Pets/createPet'`);
+  await until(`${OPEN}.join() === 'createPet'`);
+  await page.evaluate(`location.hash = '#/%'`);
+  await until(`${OPEN}.length === 0`);
 });
 
 test('/docs moves nothing for readers who want less motion', async () => {
@@ -369,7 +354,7 @@ describe.each(['/docs', '/docs/guide', '/docs/deprecations'])('%s', (path) => {
   );
 });
 
-test('/docs/guide has its contents below its title, and copies samples', async () => {
+test('/docs/guide has its contents below its title, copies samples, and prints all of them, dark on light', async () => {
   await page.context().grantPermissions(['clipboard-read', 'clipboard-write']);
   await page.goto(`${origin}/docs/guide`);
   expect(await page.locator('h1 + nav a').count()).toBeGreaterThan(5);
@@ -377,6 +362,12 @@ test('/docs/guide has its contents below its title, and copies samples', async (
   await sample.getByRole('button', { name: 'Copy' }).click();
   await sample.getByText('Copied').waitFor();
   expect(await page.evaluate<string>('navigator.clipboard.readText()')).toBe(await sample.locator('code').innerText());
+  await page.emulateMedia({ media: 'print', colorScheme: 'dark' });
+  expect(await page.locator('pre:visible').count()).toBe(await page.locator('pre').count());
+  expect(await page.locator('button:visible, input:visible').count()).toBe(0);
+  expect(await page.evaluate(LAYOUT_FAULTS)).toEqual([]);
+  const colours = `['body', '.page pre'].map((each) => getComputedStyle(document.querySelector(each)).backgroundColor)`;
+  expect(await page.evaluate(colours)).toEqual(['rgb(255, 255, 255)', 'rgb(245, 247, 246)']);
 });
 
 test.each([
@@ -394,41 +385,12 @@ test.each([
   expect(await page.evaluate('getSelection().toString()')).toBe(await sample.locator('code').innerText());
 });
 
-test('/docs/guide prints all samples, dark on light', async () => {
-  await page.emulateMedia({ media: 'print', colorScheme: 'dark' });
-  await page.goto(`${origin}/docs/guide`);
-  expect(await page.locator('pre:visible').count()).toBe(await page.locator('pre').count());
-  expect(await page.locator('button:visible, input:visible').count()).toBe(0);
-  expect(await page.evaluate(LAYOUT_FAULTS)).toEqual([]);
-  const colours = `['body', '.page pre'].map((each) => getComputedStyle(document.querySelector(each)).backgroundColor)`;
-  expect(await page.evaluate(colours)).toEqual(['rgb(255, 255, 255)', 'rgb(245, 247, 246)']);
-});
-
-test('/docs shows the limits of parameters and what an array has, and prints whole rows of errors', async () => {
-  await openDocs();
-  const operation = await openOperation('listPets');
-  const limit = operation.locator('[data-param-name=limit]').first();
-  expect(await limit.innerText()).toMatch(/Default value : \d+[^]*minimum: 1[^]*maximum: 100/);
-  await page.getByText('array<Pet>', { exact: true }).waitFor();
-  await page.emulateMedia({ media: 'print' });
-  const cut = `[...document.querySelectorAll('.response-open')].filter((row) => row.scrollWidth > row.clientWidth).length`;
-  expect(await page.evaluate(cut)).toBe(0);
-});
-
-test('/docs prints code dark on light, and cuts none', async () => {
-  await page.goto(`${origin}/docs#/Pets/createPet`);
-  await page.locator('.opblock-body pre').first().waitFor();
-  await page.emulateMedia({ media: 'print', colorScheme: 'dark' });
-  expect(await coloursOf('pre.microlight, pre.microlight *')).toBe(1);
-  const looks = await page.evaluate(`[...document.querySelectorAll('pre.microlight')].map((code) => {
-    const { color, backgroundColor, maxHeight } = getComputedStyle(code);
-    return [color, backgroundColor, maxHeight].join();
-  })`);
-  expect(new Set(looks as string[])).toEqual(new Set(['rgb(0, 0, 0),rgba(0, 0, 0, 0),none']));
-});
-
-test('the samples of /docs/guide are tabs without JavaScript', async () => {
+test('without JavaScript /docs says that it needs it, and the samples of /docs/guide are tabs', async () => {
   const tab = await browser.newPage({ javaScriptEnabled: false });
+  await tab.goto(`${origin}/docs`);
+  expect((await tab.locator('main').innerText()).trim()).toMatch(
+    /^Download: .*\n\s*This page needs JavaScript\..*the guide shows how/s,
+  );
   await tab.goto(`${origin}/docs/guide`);
   const sample = tab.locator('.samples').last();
   expect(await sample.locator('pre:visible').getAttribute('aria-label')).toBe('JavaScript');
