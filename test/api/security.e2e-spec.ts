@@ -9,7 +9,6 @@ import { violations } from '../../contract/judge.js';
 import { REQUESTS } from '../../contract/rows.js';
 import { createApiKey, hashApiKey } from '../../libs/access/src/api-key-format.js';
 import { createTestApp, type TestApp } from '../support/app.js';
-import { rawRequest } from '../support/raw-request.js';
 
 /* What `contract/` promises of every response, for responses that none of its rows can cause. */
 
@@ -97,13 +96,6 @@ test('keys are found by their SHA-256: memory holds no token, so that no time de
   const remembered = inspect([...(knownKeys?.values() ?? [])], { depth: null });
   expect(remembered).toContain('test-client');
   expect(remembered).not.toContain(app.apiKey.slice(0, 20));
-});
-
-test('an idle connection is closed after KEEP_ALIVE_TIMEOUT_MS', async () => {
-  const other = await createTestApp({ settings: { KEEP_ALIVE_TIMEOUT_MS: '300' } });
-  const answer = await rawRequest(other.port, 'GET /health/live HTTP/1.1\r\nHost: x\r\n\r\n', { timeout: 20_000 });
-  expect(answer).toMatch(/^HTTP\/1\.1 200 [^]*\r\nConnection: keep-alive\r\n/);
-  await other.close();
 });
 
 test('401 invalid_api_key: a wrong checksum is refused without asking the database', async () => {

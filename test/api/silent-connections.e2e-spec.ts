@@ -1,8 +1,9 @@
 import { once } from 'node:events';
 import type { Server } from 'node:http';
-import { connect, type Socket } from 'node:net';
+import type { Socket } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { createTestApp, type TestApp } from '../support/app.js';
+import { openClient, type RawClient, statusesOf as statuses } from '../support/raw-request.js';
 import { until } from '../support/until.js';
 
 /*
@@ -24,21 +25,8 @@ const post = (): string =>
   `POST /v1/pets HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer ${app.apiKey}\r\n` +
   `Content-Type: application/json\r\nContent-Length: ${PET.length}\r\n\r\n${PET}`;
 
-interface Client {
-  readonly socket: Socket;
-  /** All that the server has sent. */
-  readonly text: () => string;
-}
-
-async function open(port = app.port): Promise<Client> {
-  const socket = connect(port, '127.0.0.1').setNoDelay(true).setEncoding('latin1');
-  let text = '';
-  socket.on('data', (chunk: string) => (text += chunk)).on('error', () => undefined);
-  await once(socket, 'connect');
-  return { socket, text: () => text };
-}
-
-const closed = ({ socket }: Client): Promise<true> => until(() => socket.closed);
+const open = (port = app.port): Promise<RawClient> => openClient(port);
+const closed = ({ socket }: RawClient): Promise<true> => until(() => socket.closed);
 
 /** Waits until the time for a header section is over for every connection that is open now: it is for a later one. */
 async function headersTime(): Promise<void> {
@@ -48,9 +36,6 @@ async function headersTime(): Promise<void> {
   expect(statuses(later.text())).toEqual([408]);
 }
 
-const statuses = (text: string): number[] =>
-  [...text.matchAll(/HTTP\/1\.1 (\d{3}) /g)].map(([, status]) => Number(status));
-
 /** What the log says of requests, and what the metric counts. */
 async function traces(app: TestApp): Promise<unknown> {
   const key = await app.createApiKey({ scopes: ['metrics:read'] });
@@ -59,12 +44,15 @@ async function traces(app: TestApp): Promise<unknown> {
   return [app.log.requests.filter(({ status }) => Number(status) >= 400).length, failed];
 }
 
-test('with a short KEEP_ALIVE_TIMEOUT_MS it closes without a response and without a trace', async () => {
+test('KEEP_ALIVE_TIMEOUT_MS after its last response, or without a response and a trace, a connection is closed', async () => {
   const hasty = await createTestApp({ settings: { KEEP_ALIVE_TIMEOUT_MS: '2000' }, limits: { headersTimeoutMs: 100 } });
   const before = await traces(hasty);
-  const client = await open(hasty.port);
-  await closed(client);
-  expect(client.text()).toBe('');
+  const clients = [await openClient(hasty.port, LIVE), await open(hasty.port)];
+  await Promise.all(clients.map(closed));
+  expect(clients.map(({ text }) => text())).toEqual([
+    expect.stringMatching(/^HTTP\/1\.1 200 [^]*\r\nConnection: keep-alive\r\n/),
+    '',
+  ]);
   expect(await traces(hasty)).toEqual(before);
   await hasty.close();
 });

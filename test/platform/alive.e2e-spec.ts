@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { WebSocket } from 'ws';
 import { createTestDatabase, type TestDatabase } from '../support/database.js';
-import { rawRequest } from '../support/raw-request.js';
+import { rawRequest, statusesOf } from '../support/raw-request.js';
 import { ServiceProcess } from '../support/service-process.js';
 import { until } from '../support/until.js';
 
@@ -43,10 +43,6 @@ const request = (target: string, ...fields: string[]): string =>
   [`GET ${target} HTTP/1.1`, 'Host: x', ...fields, '', ''].join('\r\n');
 const PETS = request('/v1/pets?limit=1', `Authorization: Bearer ${KEY}`);
 const LAST = request('/health/live', 'Connection: close');
-
-/** The statuses of the responses on one connection, and what else the service sends. */
-const statusesOf = (received: string): number[] =>
-  [...received.matchAll(/HTTP\/1\.1 (\d{3}) /g)].map(([, status]) => Number(status));
 
 describe('modules that answer in ways of their own', () => {
   beforeAll(() => start('none'));

@@ -1,5 +1,5 @@
 import { once } from 'node:events';
-import { connect } from 'node:net';
+import { connect, type Socket } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { connect as connectTls } from 'node:tls';
 
@@ -10,6 +10,27 @@ export interface RawRequestOptions {
   then?: { after: string; send: string };
   /** Longest time in ms to wait for the server to close. */
   timeout?: number;
+}
+
+/** Statuses of the responses in a text, in their order. */
+export const statusesOf = (text: string): number[] =>
+  [...text.matchAll(/HTTP\/1\.1 (\d{3}) /g)].map(([, status]) => Number(status));
+
+/** A connection that a test opens and uses itself. */
+export interface RawClient {
+  readonly socket: Socket;
+  /** All that the server has sent. */
+  readonly text: () => string;
+}
+
+/** Opens a connection, and sends bytes without waiting for a response. */
+export async function openClient(port: number, bytes = ''): Promise<RawClient> {
+  const socket = connect(port, '127.0.0.1').setNoDelay(true).setEncoding('latin1');
+  let text = '';
+  socket.on('data', (chunk: string) => (text += chunk)).on('error', () => undefined);
+  await once(socket, 'connect');
+  socket.write(bytes);
+  return { socket, text: () => text };
 }
 
 /** Sends any bytes on a new connection and returns everything that the server sends. */
