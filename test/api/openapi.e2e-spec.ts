@@ -1,6 +1,6 @@
 import { join } from 'node:path';
-import { Body, Controller, Delete, Get, HttpCode, Module, Param, Post, Query } from '@nestjs/common';
-import { ApiNotFoundResponse, ApiOkResponse, ApiOperation, ApiSchema, ApiTags } from '@nestjs/swagger';
+import { Body, Delete, Get, HttpCode, Module, Param, Post, Query } from '@nestjs/common';
+import { ApiNotFoundResponse, ApiOkResponse, ApiOperation, ApiSchema } from '@nestjs/swagger';
 import { Validator } from '@seriousme/openapi-schema-validator';
 import { Ajv2020 } from 'ajv/dist/2020.js';
 import addFormats from 'ajv-formats';
@@ -8,7 +8,8 @@ import { readFileSync } from 'node:fs';
 import { parse } from 'yaml';
 import { defineError, errorCatalogue, FailsWith } from '#errors';
 import { IntegerParameter, TextProperty } from '#input';
-import { Deprecated, Public, RequireScopes } from '#operations';
+import { Deprecated, RequireScopes } from '#operations';
+import { Handlers } from '../ordinary-nest/handlers.js';
 import { createTestApp, type TestApp } from '../support/app.js';
 import { ServedDocument } from '../support/served-document.js';
 
@@ -299,38 +300,33 @@ class ListTestToysQuery {
   limit?: number;
 }
 
-@ApiTags('Toys')
-@Controller('test-toys')
-@RequireScopes()
-class TestToysController {
-  @Get()
-  @Public()
-  @ApiOperation({ summary: 'List toys', description: 'All toys.' })
-  @ApiOkResponse({ type: [NewTestToy], description: 'The toys.' })
-  listTestToys(@Query() _query: ListTestToysQuery): NewTestToy[] {
-    return [];
-  }
+const TOYS = new Handlers('test-toys');
+TOYS.add(Get(), 'listTestToys', () => [], {
+  parameters: [[Query(), ListTestToysQuery]],
+  decorators: [
+    ApiOperation({ summary: 'List toys', description: 'All toys.' }),
+    ApiOkResponse({ type: [NewTestToy], description: 'The toys.' }),
+  ],
+});
+TOYS.add(Post(), 'createTestToy', (toy: NewTestToy) => toy, {
+  parameters: [[Body(), NewTestToy]],
+  decorators: [RequireScopes('toys:write'), FailsWith(TOY_BROKEN)],
+});
+const DEPRECATED = {
+  since: '2027-01-01T00:00:00Z',
+  sunset: '2028-01-01T00:00:00Z',
+  successor: '/test-toys',
+  replacement: 'Keep <it>.',
+};
+TOYS.add(Delete(':toyId'), 'deleteTestToy', () => undefined, {
+  parameters: [[Param('toyId'), String]],
+  decorators: [
+    ...[RequireScopes(), HttpCode(204), Deprecated(DEPRECATED)],
+    ApiNotFoundResponse({ description: 'There is no such toy.' }),
+  ],
+});
 
-  @Post()
-  @RequireScopes('toys:write')
-  @FailsWith(TOY_BROKEN)
-  createTestToy(@Body() toy: NewTestToy): NewTestToy {
-    return toy;
-  }
-
-  @Delete(':toyId')
-  @HttpCode(204)
-  @ApiNotFoundResponse({ description: 'There is no such toy.' })
-  @Deprecated({
-    since: '2027-01-01T00:00:00Z',
-    sunset: '2028-01-01T00:00:00Z',
-    successor: '/test-toys',
-    replacement: 'Keep <it>.',
-  })
-  deleteTestToy(@Param('toyId') _toyId: string): void {}
-}
-
-@Module({ controllers: [TestToysController] })
+@Module({ controllers: [TOYS.controller] })
 class ToysModule {}
 
 test('a module that the platform does not know is in the document, as its decorators say, and the document is valid OpenAPI 3.1', async () => {

@@ -1,13 +1,13 @@
-import { BadGatewayException, Controller, Get, InternalServerErrorException, Module, Param } from '@nestjs/common';
+import { BadGatewayException, InternalServerErrorException, Module, Param } from '@nestjs/common';
 import { readFile } from 'node:fs/promises';
 import { inspect } from 'node:util';
 import { DataSource } from 'typeorm';
 import { ApiKeysService, ApiKeyVerifier } from '#access';
-import { Public } from '#operations';
 import { Database } from '#postgres';
 import { violations } from '../../contract/judge.js';
 import { REQUESTS } from '../../contract/rows.js';
 import { createApiKey, hashApiKey } from '../../libs/access/src/api-key-format.js';
+import { Handlers } from '../ordinary-nest/handlers.js';
 import { createTestApp, type TestApp } from '../support/app.js';
 
 /* What `contract/` promises of every response, for responses that none of its rows can cause. */
@@ -37,21 +37,11 @@ function thrown(value: unknown): never {
   throw value;
 }
 
-@Public()
-@Controller('test-inside')
-class TestInsideController {
-  constructor(
-    private readonly database: Database,
-    private readonly dataSource: DataSource,
-  ) {}
+const INSIDE = new Handlers('test-inside');
+const fail = (fault: string): unknown => FAULTS[fault]?.(app.nest.get(Database), app.nest.get(DataSource));
+INSIDE.get(':fault', fail, {}, { parameters: [[Param('fault'), String]] });
 
-  @Get(':fault')
-  fail(@Param('fault') fault: string): unknown {
-    return FAULTS[fault]?.(this.database, this.dataSource);
-  }
-}
-
-@Module({ controllers: [TestInsideController] })
+@Module({ controllers: [INSIDE.controller] })
 class InsideModule {}
 
 const BOOTSTRAP_API_KEY = 'a-bootstrap-key.of~our_own+form/==';
