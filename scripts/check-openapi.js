@@ -6,6 +6,8 @@
 import { Command, InvalidArgumentError } from 'commander';
 import { spawnSync } from 'node:child_process';
 import { readFileSync, writeFileSync } from 'node:fs';
+import { fileURLToPath } from 'node:url';
+import { format, resolveConfig } from 'prettier';
 import { addedOperations, contractChanges, judgeChanges } from './breaking-changes.js';
 
 const at = (name) => new URL(`../${name}`, import.meta.url);
@@ -23,7 +25,8 @@ const { breaking, widening } = contractChanges(released, current);
 if (reason !== undefined) {
   const { refused: changes } = judgeChanges(breaking, accepted);
   if (changes.length > 0) accepted.push({ version: next, reason, changes });
-  writeFileSync(at('openapi.accepted.json'), `${JSON.stringify(accepted, null, 2)}\n`);
+  const filepath = fileURLToPath(at('openapi.accepted.json'));
+  writeFileSync(filepath, await format(JSON.stringify(accepted), { ...(await resolveConfig(filepath)), filepath }));
 }
 const { refused, faults } = judgeChanges(breaking, accepted);
 const { version } = released.info;

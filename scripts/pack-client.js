@@ -22,7 +22,9 @@ try {
   } else {
     // Where the compiler says what is wrong.
     process.stderr.write(stdout ?? '');
-    process.stderr.write('The client cannot be built. Run `npm run generate` before it names a new operation.\n');
+    process.stderr.write(
+      'The client cannot be built. If it names a new operation, take that out until `npm run generate` has made its types.\n',
+    );
     process.exitCode = 1;
   }
 } finally {

@@ -8,7 +8,7 @@ import { tracing } from '#tracing';
 import { petsCommands } from './pets/pets.commands.js';
 
 const DESCRIPTION = `\
-A catalogue of animals offered in a store: list them, add one, fetch one.
+A catalogue of animals offered in a store.
 
 - **Authentication**: every request carries an API key, \`Authorization: Bearer <API key>\`.
 - **Errors**: every error has an Error body; \`code\` is for programs, \`message\` for people.

@@ -199,7 +199,7 @@ describe('requests and responses', () => {
       const { examples: [value] = [] } = resolve(document, schema as Described) as { examples?: unknown[] };
       return value === undefined ? [] : [`${name}=${JSON.stringify(value)}`];
     });
-    expect(examples).toEqual(['limit=20', 'status="available"', 'petId=1']);
+    expect(new Set(examples)).toEqual(new Set(['limit=20', 'status="available"', 'petId=1']));
     for (const query of ['limit=20', 'status=available', 'limit=20&status=available']) {
       const listed = await app.client.get(`/v1/pets?${query}`);
       expect([query, listed.status, listed.json]).toEqual([query, 200, [exampleOf('Pet')]]);

@@ -84,7 +84,7 @@ test('keys create refuses a scope that no operation needs, names the nearest one
   expect(stderr).toMatch(
     /^petstore: No operation needs the scope 'pets:raed'\. Did you mean 'pets:read'\? .+--force.+\n$/,
   );
-  expect((await petstore(...create, 'other:thing')).stderr).toContain('Known are metrics:read, pets:read, pets:write.');
+  expect((await petstore(...create, 'other:thing')).stderr).toMatch(/Known are metrics:read, .*pets:write\.$/m);
   expect(await keysOf('scopes')).toEqual([]);
   expect((await petstore(...create, 'other:thing', '--force', '--json')).stdout).toContain('"other:thing"');
   expect((await petstore('keys', 'rotate', String((await keysOf('scopes'))[0]?.id), '--json')).code).toBe(0);
