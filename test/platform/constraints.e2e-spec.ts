@@ -4,6 +4,7 @@ import {
   Catch,
   Controller,
   type ExceptionFilter,
+  Inject,
   Injectable,
   Module,
   Param,
@@ -71,54 +72,42 @@ const TABLES = `
   CREATE TABLE test_part_0_0 PARTITION OF test_part_0 DEFAULT;
   CREATE TABLE test_piece (part_id bigint CONSTRAINT fk_test_piece_part REFERENCES test_part)`;
 
-const NAME_TAKEN = defineError('shelf_name_taken', 409, 'A shelf has this name.');
-const LABEL_TAKEN = defineError('shelf_label_taken', 409, 'A shelf has this label.');
-const PLACE_TAKEN = defineError('shelf_place_taken', 409, 'A shelf is at this place.');
-const TOO_SMALL = defineError('shelf_too_small', 422, 'The shelf is too small.');
-const NO_PARENT = defineError('shelf_parent_missing', 422, 'The parent of the shelf does not exist.');
-const HAS_SHELVES = defineError('shelf_has_shelves', 409, 'The shelf is the parent of others.');
-const BOX_TOO_SMALL = defineError('box_too_small', 422, 'The box is too small.');
-const NO_SHELF = defineError('box_without_shelf', 404, 'The shelf of the box does not exist.');
-const HAS_BOXES = defineError('shelf_has_boxes', 409, 'Boxes are on the shelf.');
-const PART_EXISTS = defineError('part_exists', 409, 'A part has this id.');
-const PART_TOO_SMALL = defineError('part_too_small', 422, 'The part is too small.');
-const PART_WITHOUT_SHELF = defineError('part_without_shelf', 422, 'The shelf of the part does not exist.');
-const HAS_PARTS = defineError('shelf_has_parts', 409, 'Parts are on the shelf.');
-const PART_HAS_PIECES = defineError('part_has_pieces', 409, 'The part has pieces.');
+const ERRORS: Record<string, ReturnType<typeof defineError>> = {};
+const refusedAs = (code: string, status = 409): ReturnType<typeof defineError> =>
+  (ERRORS[code] = defineError(code, status, `It is refused as ${code}.`));
 
 defineConstraintErrors(ShelfEntity, {
-  uq_test_shelf_name: NAME_TAKEN,
-  ux_test_shelf_label: LABEL_TAKEN,
-  ex_test_shelf_place: PLACE_TAKEN,
-  ck_size: TOO_SMALL,
-  fk_test_shelf_parent: { missing: NO_PARENT, referenced: HAS_SHELVES },
+  uq_test_shelf_name: refusedAs('shelf_name_taken'),
+  ux_test_shelf_label: refusedAs('shelf_label_taken'),
+  ex_test_shelf_place: refusedAs('shelf_place_taken'),
+  ck_size: refusedAs('shelf_too_small', 422),
+  fk_test_shelf_parent: { missing: refusedAs('shelf_parent_missing', 422), referenced: refusedAs('shelf_has_shelves') },
 });
 defineConstraintErrors(BoxEntity, {
-  ck_size: BOX_TOO_SMALL,
-  fk_test_box_shelf: { missing: NO_SHELF, referenced: HAS_BOXES },
+  ck_size: refusedAs('box_too_small', 422),
+  fk_test_box_shelf: { missing: refusedAs('box_without_shelf', 404), referenced: refusedAs('shelf_has_boxes') },
 });
 defineConstraintErrors(PartEntity, {
-  pk_test_part: PART_EXISTS,
-  ck_size: PART_TOO_SMALL,
-  fk_test_part_shelf: { missing: PART_WITHOUT_SHELF, referenced: HAS_PARTS },
+  pk_test_part: refusedAs('part_exists'),
+  ck_size: refusedAs('part_too_small', 422),
+  fk_test_part_shelf: { missing: refusedAs('part_without_shelf', 422), referenced: refusedAs('shelf_has_parts') },
 });
-defineConstraintErrors('test_piece', { fk_test_piece_part: { referenced: PART_HAS_PIECES } });
+defineConstraintErrors('test_piece', { fk_test_piece_part: { referenced: refusedAs('part_has_pieces') } });
 
-@Injectable()
-class Shelves extends SharedRepository<ShelfEntity, ShelfEntity> {
-  constructor(@InjectRepository(ShelfEntity) shelves: Repository<ShelfEntity>) {
-    super(shelves, (shelf) => shelf);
+function repositoryOf<Entity extends { id: string }>(entity: Type<Entity>): Type<SharedRepository<Entity, Entity>> {
+  @Injectable()
+  class Rows extends SharedRepository<Entity, Entity> {
+    constructor(@InjectRepository(entity) rows: Repository<Entity>) {
+      super(rows, (row) => row);
+    }
   }
+  return Rows;
 }
 
-@Injectable()
-class Boxes extends SharedRepository<BoxEntity, BoxEntity> {
-  constructor(@InjectRepository(BoxEntity) boxes: Repository<BoxEntity>) {
-    super(boxes, (box) => box);
-  }
-}
+const [Shelves, Boxes] = [repositoryOf(ShelfEntity), repositoryOf(BoxEntity)];
 
 type Row = Record<string, unknown>;
+type Failed = QueryFailedError<Error & { constraint?: string }>;
 const INSERT = { name: 'test_shelf_insert', text: 'INSERT INTO test_shelf (name, size) VALUES ($1, $2) RETURNING id' };
 const INSERT_PART = {
   name: 'test_part_insert',
@@ -129,8 +118,8 @@ const INSERT_PART = {
 @RequireScopes('pets:write')
 class TestShelvesController {
   constructor(
-    private readonly shelves: Shelves,
-    private readonly boxes: Boxes,
+    @Inject(Shelves) private readonly shelves: SharedRepository<ShelfEntity, ShelfEntity>,
+    @Inject(Boxes) private readonly boxes: SharedRepository<BoxEntity, BoxEntity>,
     private readonly database: Database,
     private readonly idempotency: Idempotency,
     private readonly manager: EntityManager,
@@ -145,8 +134,7 @@ class TestShelvesController {
     answer: (shelf, key) => this.idempotency.answer(key, shelf, (own) => own.run(INSERT, [shelf.name, shelf.size])),
     caught: (shelf) =>
       this.shelves.insertOnce(undefined, shelf).catch((error: unknown) => {
-        const { driverError } = error as QueryFailedError<Error & { constraint?: string }>;
-        return [error instanceof QueryFailedError, driverError.constraint];
+        return [error instanceof QueryFailedError, (error as Failed).driverError.constraint];
       }),
     'box-insertOnce': (box, key) => this.boxes.insertOnce(key, box),
     'box-save': (box) => this.manager.save(BoxEntity, box),
@@ -194,30 +182,45 @@ beforeEach(async () => {
 
 const add = (way: string, body: object, key?: string): Promise<HttpAnswer> =>
   app.client.post(`/v1/test-shelves/${way}`, body, key === undefined ? {} : { headers: { 'idempotency-key': key } });
-const failure = ({ code, status, message }: typeof NAME_TAKEN): object => ({ code, message, status });
+const failure = (code: string): object => {
+  const { status, message } = ERRORS[code] as (typeof ERRORS)[string];
+  return { code, message, status };
+};
 
 const free = { name: 'new', size: 1 };
-const REFUSED: [member: string, shelf: object, error: typeof NAME_TAKEN][] = [
-  ['name, unique', { ...free, name: 'top' }, NAME_TAKEN],
-  ['label, by a unique index of an expression', { ...free, label: 'a' }, LABEL_TAKEN],
-  ['size, by a check', { ...free, size: 0 }, TOO_SMALL],
-  ['place, by an exclusion', { ...free, place: 1 }, PLACE_TAKEN],
-  ['parent, by a foreign key', { ...free, parentId: '4242' }, NO_PARENT],
+const TAKEN = { ...free, name: 'top' };
+const REFUSED: [way: string, row: Row, code: string][] = [
+  ...['insertOnce', 'save'].flatMap((way): [string, Row, string][] => [
+    [way, TAKEN, 'shelf_name_taken'],
+    // By a unique index of an expression.
+    [way, { ...free, label: 'a' }, 'shelf_label_taken'],
+    [way, { ...free, size: 0 }, 'shelf_too_small'],
+    // By an exclusion.
+    [way, { ...free, place: 1 }, 'shelf_place_taken'],
+    [way, { ...free, parentId: '4242' }, 'shelf_parent_missing'],
+  ]),
+  // By statements of the module.
+  ...['write', 'transaction', 'answer'].map((way): [string, Row, string] => [way, TAKEN, 'shelf_name_taken']),
+  // Each side of a foreign key has another error.
+  ['save', { id: '1002', name: 'top' }, 'shelf_name_taken'],
+  ['save', { id: '1002', parentId: '4242' }, 'shelf_parent_missing'],
+  ['delete', { id: '1001' }, 'shelf_has_shelves'],
+  ['delete', { id: '1003' }, 'shelf_has_boxes'],
+  ['delete', { id: '1004' }, 'shelf_has_parts'],
+  // Of a partition, which are those of its partitioned table.
+  ['part', { id: 1, size: 1, shelfId: 1001 }, 'part_exists'],
+  ['part', { id: 2, size: 0, shelfId: 1001 }, 'part_too_small'],
+  ['part', { id: 2, size: 1, shelfId: 4242 }, 'part_without_shelf'],
+  ['part-delete', { id: 1 }, 'part_has_pieces'],
 ];
 
-describe.each(['insertOnce', 'save'])('by %s', (way) => {
-  test.each(REFUSED)('the error of the constraint: %s', async (_, shelf, error) => {
-    expect((await add(way, shelf)).json).toEqual(failure(error));
-  });
-});
-
-test.each(['write', 'transaction', 'answer'])("the error, by a module's own statement: %s", async (way) => {
-  expect((await add(way, { ...free, name: 'top' })).json).toEqual(failure(NAME_TAKEN));
+test.each(REFUSED)('the error of the constraint: %s %j', async (way, row, code) => {
+  for (let attempt = 0; attempt < 2; attempt++) expect((await add(way, row)).json).toEqual(failure(code));
 });
 
 test.each(['insertOnce', 'answer'])('nothing is kept of a refused request with a key, by %s', async (way) => {
-  const send = (): Promise<HttpAnswer> => add(way, { ...free, name: 'top' }, `taken by ${way}`);
-  for (let attempt = 0; attempt < 2; attempt++) expect((await send()).json).toEqual(failure(NAME_TAKEN));
+  const send = (): Promise<HttpAnswer> => add(way, TAKEN, `taken by ${way}`);
+  for (let attempt = 0; attempt < 2; attempt++) expect((await send()).json).toEqual(failure('shelf_name_taken'));
   await app.sql(`UPDATE test_shelf SET name = 'moved' WHERE name = 'top'`);
   const answers = [await send(), await send()];
   expect(answers.map(({ status, headers }) => [status, headers['idempotent-replayed']])).toEqual([
@@ -226,33 +229,18 @@ test.each(['insertOnce', 'answer'])('nothing is kept of a refused request with a
   ]);
 });
 
-test.each<[way: string, row: Row, error: typeof NAME_TAKEN]>([
-  ['save', { id: '1002', name: 'top' }, NAME_TAKEN],
-  ['save', { id: '1002', parentId: '4242' }, NO_PARENT],
-  ['delete', { id: '1001' }, HAS_SHELVES],
-  ['delete', { id: '1003' }, HAS_BOXES],
-  ['delete', { id: '1004' }, HAS_PARTS],
-  // Of a partition, which are those of its partitioned table.
-  ['part', { id: 1, size: 1, shelfId: 1001 }, PART_EXISTS],
-  ['part', { id: 2, size: 0, shelfId: 1001 }, PART_TOO_SMALL],
-  ['part', { id: 2, size: 1, shelfId: 4242 }, PART_WITHOUT_SHELF],
-  ['part-delete', { id: 1 }, PART_HAS_PIECES],
-])('a change has its error, and each side of a foreign key another one: %s %j', async (way, row, error) => {
-  for (let attempt = 0; attempt < 2; attempt++) expect((await add(way, row)).json).toEqual(failure(error));
-});
-
 test.each(['box-insertOnce', 'box-save', 'box-answer'])(
   'a violation that shows at COMMIT, and a constraint of the same name on another table: %s',
   async (way) => {
     for (const key of [undefined, `deferred ${way}`]) {
-      expect((await add(way, { size: 1, shelfId: '4242' }, key)).json).toEqual(failure(NO_SHELF));
-      expect((await add(way, { size: 0, shelfId: '1001' }, key)).json).toEqual(failure(BOX_TOO_SMALL));
+      expect((await add(way, { size: 1, shelfId: '4242' }, key)).json).toEqual(failure('box_without_shelf'));
+      expect((await add(way, { size: 0, shelfId: '1001' }, key)).json).toEqual(failure('box_too_small'));
     }
   },
 );
 
 test("a service that catches TypeORM's QueryFailedError comes first, and finds the constraint in driverError", async () => {
-  expect((await add('caught', { ...free, name: 'top' })).text).toBe('true,uq_test_shelf_name');
+  expect((await add('caught', TAKEN)).text).toBe('true,uq_test_shelf_name');
 });
 
 test('values of a refused row, and constraints without an error, are in no response; the log has the constraint alone', async () => {
@@ -271,27 +259,22 @@ test('values of a refused row, and constraints without an error, are in no respo
   expect(app.log.text).not.toContain(name.slice(1));
 });
 
-@Catch(QueryFailedError)
-class QueryFailedFilter implements ExceptionFilter {
-  catch(
-    { query, parameters, driverError }: QueryFailedError<Error & { constraint?: string }>,
-    host: ArgumentsHost,
-  ): void {
-    const response = host.switchToHttp().getResponse<Response>();
-    response.status(409).json({ constraint: driverError.constraint, isInsert: /INSERT/.test(query), parameters });
-  }
-}
-
 test('a filter of a module for QueryFailedError comes before, for statements of the platform too', async () => {
+  @Catch(QueryFailedError)
+  class QueryFailedFilter implements ExceptionFilter<Failed> {
+    catch({ query, parameters, driverError: { constraint } }: Failed, host: ArgumentsHost): void {
+      const response = host.switchToHttp().getResponse<Response>();
+      response.status(409).json({ constraint, isInsert: /INSERT/.test(query), parameters });
+    }
+  }
   @Module({ providers: [{ provide: APP_FILTER, useClass: QueryFailedFilter }] })
   class FilterModule {}
   const filtered = await start(FilterModule);
   await filtered.sql(`INSERT INTO test_shelf (name, size) VALUES ('top', 1)`);
   for (const way of ['insertOnce', 'save', 'write', 'transaction', 'answer']) {
-    const { status, text } = await filtered.client.post(`/v1/test-shelves/${way}`, { ...free, name: 'top' });
-    const seen = JSON.parse(text) as { parameters: unknown[] };
-    expect([way, status, seen]).toMatchObject([way, 409, { constraint: 'uq_test_shelf_name', isInsert: true }]);
-    expect(seen.parameters).toContain('top');
+    const { status, json } = await filtered.client.post(`/v1/test-shelves/${way}`, TAKEN);
+    expect([way, status, json]).toMatchObject([way, 409, { constraint: 'uq_test_shelf_name', isInsert: true }]);
+    expect(json.parameters).toContain('top');
   }
   await filtered.close();
 });
