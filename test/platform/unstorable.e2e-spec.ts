@@ -19,40 +19,14 @@ class Detail {
 }
 
 class Note {
-  @IsOptional()
-  @IsString({ each: true })
-  tags?: string[];
-
-  @IsOptional()
-  @ValidateNested()
-  @Type(() => Detail)
-  detail?: Detail;
-
-  @IsOptional()
-  @Type(() => String)
-  names?: Set<string>;
-
-  @IsOptional()
-  @Type(() => String)
-  labels?: Map<string, string>;
-
+  @IsOptional() @IsString({ each: true }) tags?: string[];
+  @IsOptional() @ValidateNested() @Type(() => Detail) detail?: Detail;
+  @IsOptional() @Type(() => String) names?: Set<string>;
+  @IsOptional() @Type(() => String) labels?: Map<string, string>;
   @IsOptional() meta?: unknown;
-
-  @IsOptional()
-  @IsNumber()
-  size?: number;
-
-  @IsOptional()
-  @Type(() => Date)
-  at?: Date;
-
-  @IsOptional()
-  @Type(() => Number)
-  count?: number;
-}
-
-class NoteQuery {
-  @IsString() text: string;
+  @IsOptional() @IsNumber() size?: number;
+  @IsOptional() @Type(() => Date) at?: Date;
+  @IsOptional() @Type(() => Number) count?: number;
 }
 
 /** Lets PostgreSQL convert a value. */
@@ -78,11 +52,8 @@ STORED.bodies((text: unknown) => store('text', text), { member: [Body('text'), O
 STORED.bodies(({ body }: { body: Detail }) => store('text', body.text), { request: [Req(), Object] });
 STORED.bodies((text: string) => store('text', text), { text: String }, ApiConsumes('text/plain'));
 STORED.bodies(({ text }: Detail) => store('text', text), { form: Detail }, ApiConsumes(FORM));
-STORED.bodies(
-  (file: { originalname: string }) => store('text', file.originalname),
-  { file: [UploadedFile(), Object] },
-  UseInterceptors(FileInterceptor('picture', { limits: { fileSize: 1_000 } })),
-);
+const nameOf = (file: { originalname: string }): unknown => store('text', file.originalname);
+STORED.bodies(nameOf, { file: [UploadedFile(), Object] }, UseInterceptors(FileInterceptor('picture')));
 STORED.bodies(() => store('text', 'made by the module: \0'), { own: Note });
 const ofType = ({ params, body }: Request<{ type: string }, unknown, { value: unknown }>): unknown =>
   store(params.type, body.value);
@@ -94,8 +65,8 @@ const BYTES: Parameter[] = [
 STORED.add(Post('raw'), 'raw', (bytes: Buffer) => store('jsonb', bytes.toString()), { parameters: BYTES });
 STORED.get('made', () => store('uuid', 'made by the module'), {}, { parameters: [[Req(), Object]] });
 STORED.get('literal', () => write(`SELECT 'x'::uuid`), {}, { parameters: [TEXT_OF] });
-STORED.get('query', ({ text }: NoteQuery) => store('text', text), {}, { parameters: [[Query(), NoteQuery]] });
-STORED.get('query-all', ({ text }: NoteQuery) => store('text', text), {}, { parameters: [[Query(), Object]] });
+STORED.get('query', ({ text }: Detail) => store('text', text), {}, { parameters: [[Query(), Detail]] });
+STORED.get('query-all', ({ text }: Detail) => store('text', text), {}, { parameters: [[Query(), Object]] });
 STORED.get('query-one', (text: string) => store('text', text), {}, { parameters: [TEXT_OF] });
 STORED.get('ids/:id', (id: string) => store('integer', id), {}, { parameters: [[Param('id'), String]] });
 
@@ -110,10 +81,8 @@ const TEXT = 'must not contain NUL, unpaired surrogates or bytes that are not UT
 const REFUSED = '400 validation_failed: A value of the request cannot be stored.';
 
 async function ask(method: string, path: string, call: HttpCall = {}): Promise<string> {
-  const { status, json, text } = await app.client.send(method, `/v1/test-stored/${path}`, {
-    ...call,
-    expects500: true,
-  });
+  const sent = app.client.send(method, `/v1/test-stored/${path}`, { ...call, expects500: true });
+  const { status, json, text } = await sent;
   return status === 200 ? `200 ${text}` : `${status} ${json.code}: ${json.message}`;
 }
 const post = (path: string, body: unknown, type = 'application/json'): Promise<string> =>

@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs';
 import ts from 'typescript';
-import type { DataSource } from 'typeorm';
+import { DataSource } from 'typeorm';
 import { migrate, type Migration, openDatabase, revertLastMigration } from '#postgres';
 import { MIGRATIONS, readConfig } from '../support/config.js';
 import { createTestApp, type TestApp } from '../support/app.js';
@@ -49,8 +49,7 @@ afterAll(async () => {
 
 /** An operator's connection. The embedded engine has a single process, so there it is the service's connection. */
 async function operator(): Promise<DataSource> {
-  const { DataSource: Token } = await import('typeorm');
-  if (engine === 'embedded') return app.nest.get(Token);
+  if (engine === 'embedded') return app.nest.get(DataSource);
   return (dataSource ??= await openDatabase(readConfig(database.ownerSettings), MIGRATIONS));
 }
 
@@ -107,9 +106,8 @@ test('each migration of the page can run twice, and the old version serves reque
   await app.sql(`UPDATE pet SET remark = '' WHERE remark IS NULL`);
   for (const statement of constraintSql()) await app.sql(statement);
   await expectServed('the constraint');
-  await expect(app.sql(`INSERT INTO pet (name, category_id, remark) VALUES ('Rex', 7, NULL)`)).rejects.toMatchObject({
-    code: '23502',
-  });
+  const inserted = app.sql(`INSERT INTO pet (name, category_id, remark) VALUES ('Rex', 7, NULL)`);
+  await expect(inserted).rejects.toMatchObject({ code: '23502' });
   await apply(dropNote);
 
   await app.sql('ALTER TABLE pet ALTER remark DROP NOT NULL');
