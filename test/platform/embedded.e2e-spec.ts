@@ -1,19 +1,18 @@
 import { chmod, mkdir, readdir, rm, stat, symlink, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { Controller, Module, Post } from '@nestjs/common';
 import pg from 'pg';
 import { DataSource } from 'typeorm';
 import { MAX_ENGINE_FILES, openEngine } from '#embedded-postgres';
 import { StartupError } from '#runtime';
-import { Public } from '#operations';
 import { Database } from '#postgres';
 import { MIGRATIONS, readConfig } from '../support/config.js';
 import { dataSourceOptions, openCurrentDatabase } from '../../libs/postgres/src/data-source.js';
+import { Handlers } from '../ordinary-nest/handlers.js';
 import { petstoreCommand } from '../operation/support/petstore-command.js';
 import { createTestApp, type TestApp } from '../support/app.js';
 import { createEmptyTestDatabase, createTestDatabase, type TestDatabase } from '../support/database.js';
 import { giveAway } from '../support/foreign-files.js';
-import { type HttpAnswer, HttpClient } from '../support/http-client.js';
+import { HttpClient } from '../support/http-client.js';
 import { ServiceProcess } from '../support/service-process.js';
 import { until } from '../support/until.js';
 
@@ -29,6 +28,20 @@ afterEach(() => database.drop());
 
 async function open(directory = dataDir): Promise<DataSource> {
   return openCurrentDatabase(await dataSourceOptions(readConfig({ DATA_DIR: directory }), MIGRATIONS));
+}
+
+const refusal = (message: RegExp): object => ({
+  name: StartupError.name,
+  message: expect.stringMatching(message) as string,
+});
+
+/** Opens the database for statements, and returns the rows of the last one. */
+async function run(...statements: string[]): Promise<Record<string, string>[]> {
+  const dataSource = await open();
+  let rows: Record<string, string>[] = [];
+  for (const statement of statements) rows = await dataSource.query(statement);
+  await dataSource.destroy();
+  return rows;
 }
 
 test('a missing DATA_DIR is created for its owner alone, where everybody may write, too', async () => {
@@ -55,18 +68,17 @@ test('a DATA_DIR that is a file, below one, or that cannot be written is refused
   await writeFile(file, '');
   // Not even root can create a directory in /sys.
   for (const directory of [file, join(file, 'below'), '/sys/petstore']) {
-    const message = expect.stringMatching(
-      /^DATA_DIR '.+' cannot be used \(.*E[A-Z]+: .+\)\. Set DATA_DIR to a directory that can be written, or DATABASE_URL\.$/,
-    ) as string;
-    await expect(open(directory)).rejects.toMatchObject({ name: StartupError.name, message });
+    await expect(open(directory)).rejects.toMatchObject(
+      refusal(
+        /^DATA_DIR '.+' cannot be used \(.*E[A-Z]+: .+\)\. Set DATA_DIR to a directory that can be written, or DATABASE_URL\.$/,
+      ),
+    );
   }
 });
 
 test('a copy that lacks empty folders opens with all rows, and other users get no rights', async () => {
   const cluster = join(dataDir, 'postgres');
-  const before = await open();
-  await before.query(`INSERT INTO pet (name, category_id) VALUES ('copied', 1)`);
-  await before.destroy();
+  await run(`INSERT INTO pet (name, category_id) VALUES ('copied', 1)`);
   const folders = await readdir(cluster, { recursive: true });
   const all = [...folders].sort();
   // Innermost first, until no folder is empty.
@@ -76,9 +88,7 @@ test('a copy that lacks empty folders opens with all rows, and other users get n
   }
   expect((await readdir(cluster, { recursive: true })).length).toBeLessThan(all.length - 10);
   await chmod(cluster, 0o755);
-  const after = await open();
-  expect(await after.query('SELECT name FROM pet')).toEqual([{ name: 'copied' }]);
-  await after.destroy();
+  expect(await run('SELECT name FROM pet')).toEqual([{ name: 'copied' }]);
   expect((await readdir(cluster, { recursive: true })).sort()).toEqual(
     expect.arrayContaining(all.filter((name) => !name.includes('.'))),
   );
@@ -87,14 +97,11 @@ test('a copy that lacks empty folders opens with all rows, and other users get n
 });
 
 test('the engine has the major version that databases are compared with, and opens few enough files', async () => {
-  const dataSource = await open();
-  const [settings] = await dataSource.query<Record<string, string>[]>(
+  const [settings] = await run(
     `SELECT current_setting('server_version') AS version, current_setting('max_files_per_process') AS files`,
   );
-  expect(settings?.version).toMatch(/^18\./);
-  // Connections need the others.
-  expect(settings?.files).toBe(String(MAX_ENGINE_FILES));
-  await dataSource.destroy();
+  // Connections need the other files.
+  expect(settings).toEqual({ version: expect.stringMatching(/^18\./) as string, files: String(MAX_ENGINE_FILES) });
 });
 
 test.each<[string, (cluster: string) => Promise<unknown>, RegExp]>([
@@ -122,8 +129,7 @@ test.each<[string, (cluster: string) => Promise<unknown>, RegExp]>([
   const cluster = join(dataDir, 'postgres');
   await damage(cluster);
   const before = await readdir(cluster, { recursive: true });
-  const refused = { name: StartupError.name, message: expect.stringMatching(message) as string };
-  await expect(open()).rejects.toMatchObject(refused);
+  await expect(open()).rejects.toMatchObject(refusal(message));
   const after = await readdir(cluster, { recursive: true });
   expect(after.filter((name) => name !== 'postmaster.pid')).toEqual(before);
   expect(await readdir(dataDir)).toEqual(['postgres']);
@@ -132,13 +138,11 @@ test.each<[string, (cluster: string) => Promise<unknown>, RegExp]>([
 test('a DATA_DIR that everybody may write is refused, through a link, too; one that its group may write is not', async () => {
   const link = `${dataDir}-link`;
   await symlink(dataDir, link);
-  const message = expect.stringMatching(
-    /^Everybody may write to DATA_DIR '.+', and so replace the database\. Run: chmod o-w '.+', or set DATA_DIR to a new directory in it\.$/,
-  ) as string;
+  const message =
+    /^Everybody may write to DATA_DIR '.+', and so replace the database\. Run: chmod o-w '.+', or set DATA_DIR to a new directory in it\.$/;
   for (const mode of [0o777, 0o1777, 0o702]) {
     await chmod(dataDir, mode);
-    for (const directory of [dataDir, link])
-      await expect(open(directory)).rejects.toMatchObject({ name: StartupError.name, message });
+    for (const directory of [dataDir, link]) await expect(open(directory)).rejects.toMatchObject(refusal(message));
   }
   await rm(link);
   await chmod(dataDir, 0o2770);
@@ -250,42 +254,24 @@ describe('under concurrent reads', () => {
   });
 });
 
+/** Ends the engine: PostgreSQL does not notice in time that the stack is used up. */
+const DEADLY = `SELECT (repeat('[', 60000) || repeat(']', 60000))::jsonb`;
+
 describe('a statement that nests too deeply', () => {
-  /** Ends the engine: PostgreSQL does not notice in time that the stack is used up. */
-  const DEADLY = `SELECT (repeat('[', 60000) || repeat(']', 60000))::jsonb`;
-
-  @Public()
-  @Controller('test-deep')
-  class TestDeepController {
-    constructor(
-      private readonly dataSource: DataSource,
-      private readonly database: Database,
-    ) {}
-
-    @Post()
-    run(): Promise<unknown> {
-      return this.dataSource.query(DEADLY);
-    }
-
-    @Post('transaction')
-    runInTransaction(): Promise<unknown> {
-      return this.database.transaction(async ({ manager }) => {
-        await manager.query(`INSERT INTO client (name) VALUES ('undone')`);
-        await manager.query(DEADLY);
-      });
-    }
-  }
-
-  @Module({ controllers: [TestDeepController] })
-  class DeepModule {}
+  const DEEP = new Handlers('test-deep');
+  DEEP.get('statement', () => app.nest.get(DataSource).query(DEADLY));
+  DEEP.get('transaction', () =>
+    app.nest.get(Database).transaction(async ({ manager }) => {
+      await manager.query(`INSERT INTO client (name) VALUES ('undone')`);
+      await manager.query(DEADLY);
+    }),
+  );
 
   let app: TestApp;
   beforeAll(async () => {
-    app = await createTestApp({ features: [DeepModule] });
+    app = await createTestApp({ features: [{ module: class DeepModule {}, controllers: [DEEP.controller] }] });
   });
   afterAll(() => app.close());
-
-  const post = (path: string): Promise<HttpAnswer> => app.client.post(path, {}, { apiKey: null, expects500: true });
 
   test.each([
     ['a sum of 2 000 terms', `SELECT ${Array(2_000).fill('1').join('+')}`],
@@ -295,10 +281,8 @@ describe('a statement that nests too deeply', () => {
       `CREATE OR REPLACE FUNCTION test_endless(n int) RETURNS int LANGUAGE plpgsql AS 'BEGIN RETURN test_endless(n + 1); END'`,
     );
     app.log.lines.length = 0;
-    await expect(app.nest.get(DataSource).query(text)).rejects.toMatchObject({
-      name: 'QueryFailedError',
-      code: '54001',
-    });
+    const refused = { name: 'QueryFailedError', code: '54001' };
+    await expect(app.nest.get(DataSource).query(text)).rejects.toMatchObject(refused);
     expect(await app.sql('SELECT 1')).toEqual([[1]]);
     expect(app.log.lines.filter(({ msg }) => msg.includes('embedded engine'))).toEqual([]);
   });
@@ -307,10 +291,10 @@ describe('a statement that nests too deeply', () => {
     const created = await app.client.post('/v1/pets', { name: 'Rex', categoryId: 7 });
     expect((await app.client.get('/health/ready', { apiKey: null })).status).toBe(200);
     app.log.lines.length = 0;
-    for (const path of ['/v1/test-deep', '/v1/test-deep/transaction']) {
-      const calls = [post(path), ...Array.from({ length: 20 }, () => app.client.get(`/v1/pets/${created.json.id}`))];
-      const deadly = await calls[0];
-      expect(deadly).toMatchObject({ status: 500, json: { code: 'internal_error' } });
+    for (const way of ['statement', 'transaction']) {
+      const deadly = app.client.get(`/v1/test-deep/${way}`, { expects500: true });
+      const calls = Array.from({ length: 20 }, () => app.client.get(`/v1/pets/${created.json.id}`));
+      expect(await deadly).toMatchObject({ status: 500, json: { code: 'internal_error' } });
       const ready = await app.client.get('/health/ready', { apiKey: null });
       expect(ready).toMatchObject({
         status: 503,
@@ -318,8 +302,7 @@ describe('a statement that nests too deeply', () => {
         headers: { 'retry-after': '1' },
       });
       // They have waited.
-      for (const { status, text } of await Promise.all(calls.slice(1)))
-        expect([status, text]).toEqual([200, created.text]);
+      for (const { status, text } of await Promise.all(calls)) expect([status, text]).toEqual([200, created.text]);
       await until(async () => (await app.client.get('/health/ready', { apiKey: null })).status === 200);
       expect((await app.client.post('/v1/pets', { name: 'Max', categoryId: 7 })).status).toBe(201);
     }
@@ -337,9 +320,9 @@ describe('a statement that nests too deeply', () => {
   });
 
   test('the memory of ended engines is given back', async () => {
-    const other = await createTestApp({ features: [DeepModule] });
+    const other = await createTestApp();
     const end = async (): Promise<number> => {
-      await other.client.post('/v1/test-deep', {}, { apiKey: null, expects500: true });
+      await expect(other.nest.get(DataSource).query(DEADLY)).rejects.toThrow();
       await other.sql('SELECT 1');
       return process.memoryUsage().external;
     };
@@ -358,13 +341,10 @@ describe('a service whose engine has ended', () => {
   let service: ServiceProcess;
   let client: HttpClient;
   beforeEach(async () => {
-    const dataSource = await open();
-    await dataSource.query(`CREATE FUNCTION end_engine() RETURNS trigger LANGUAGE plpgsql AS $$
-      BEGIN PERFORM (repeat('[', 60000) || repeat(']', 60000))::jsonb; RETURN NEW; END $$`);
-    await dataSource.query(
+    await run(
+      `CREATE FUNCTION end_engine() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN PERFORM (${DEADLY}); RETURN NEW; END $$`,
       `CREATE TRIGGER end_engine BEFORE INSERT ON pet FOR EACH ROW WHEN (NEW.name = 'deadly') EXECUTE FUNCTION end_engine()`,
     );
-    await dataSource.destroy();
     service = new ServiceProcess({ ...database.settings, BOOTSTRAP_API_KEY: API_KEY }, dataDir);
     client = new HttpClient(await service.origin(), API_KEY);
   });
@@ -380,9 +360,7 @@ describe('a service whose engine has ended', () => {
     expect([await kill(), (await Promise.all(others)).map(({ status }) => status)]).toEqual([500, Array(5).fill(201)]);
     expect(await kill()).toBe(500);
     expect(await service.stop('SIGTERM')).toBe(0);
-    const dataSource = await open();
-    expect(await dataSource.query('SELECT name FROM pet')).toEqual(Array(5).fill({ name: 'Rex' }));
-    await dataSource.destroy();
+    expect(await run('SELECT name FROM pet')).toEqual(Array(5).fill({ name: 'Rex' }));
   });
 
   test('ends with a sentence and exit code 1 when it ends again and again, so that its supervisor starts it', async () => {
