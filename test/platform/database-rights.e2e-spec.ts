@@ -23,6 +23,8 @@ import { administer } from '../support/postgresql-database.js';
  * These tests check the role itself, and the operations that no other test uses.
  */
 
+const PET = { name: 'Rex', categoryId: 7 };
+
 let app: TestApp;
 beforeAll(async () => (app = await createTestApp({ settings: { MIGRATE_ON_START: 'true' } })));
 afterAll(() => app.close());
@@ -59,7 +61,7 @@ test('the role of the service can run the commands and the background work', asy
   const rotated = await keys.rotate(String(key.id), 0);
   await keys.revoke(String(rotated.key.id), 'test');
   expect((await keys.list({})).length).toBeGreaterThan(1);
-  await app.client.post('/v1/pets', { name: 'Rex', categoryId: 7 }, { headers: { 'idempotency-key': 'a-key' } });
+  await app.client.post('/v1/pets', PET, { headers: { 'idempotency-key': 'a-key' } });
   await app.sql(`UPDATE idempotency_key SET created_at = now() - interval '2 days'`);
   await app.nest.get(ExpiredKeys).remove();
   expect(await app.sql('SELECT FROM idempotency_key')).toEqual([]);
@@ -95,7 +97,7 @@ test('with another search_path migrate makes the tables in its first schema, whe
   await grantServiceRights(created, 'shop');
   await migrate(dataSource);
   const shop = await createTestApp({ database });
-  expect((await shop.client.post('/v1/pets', { name: 'Rex', categoryId: 7 })).status).toBe(201);
+  expect((await shop.client.post('/v1/pets', PET)).status).toBe(201);
   expect(await dataSource.query('SELECT name FROM shop.pet')).toEqual([{ name: 'Rex' }]);
   await shop.close();
   await dataSource.destroy();
@@ -116,10 +118,21 @@ test('migrate:status looks at the entities of the service, and at no other class
 
 describe('a database in a state that would hide rows or fail requests', () => {
   let database: TestDatabase;
+  const started: TestApp[] = [];
   beforeEach(async () => {
     database = await createTestDatabase();
   });
-  afterEach(() => database.drop());
+  afterEach(async () => {
+    for (const each of started.splice(0)) await each.close();
+    await database.drop();
+  });
+
+  /** Starts a service, which runs until the test ends. */
+  async function start(): Promise<TestApp> {
+    const app = await createTestApp({ database });
+    started.push(app);
+    return app;
+  }
 
   const asOwner = (text: string): Promise<void> => administer(database.ownerSettings.DATABASE_URL ?? '', text);
   const warningsOf = ({ log }: TestApp): string[] => log.lines.flatMap(({ level, msg }) => (level === 40 ? msg : []));
@@ -135,13 +148,10 @@ describe('a database in a state that would hide rows or fail requests', () => {
 
   /** Starts a service that must refuse, does what it advises, and starts it again. */
   async function startByAdvice(refusal: RegExp): Promise<TestApp> {
-    const fault = await createTestApp({ database }).then(
-      (started) => started.close().then(() => 'started'),
-      (error: Error) => error.message,
-    );
+    const fault = await start().catch((error: Error) => error.message);
     expect(fault).toMatch(refusal);
     await asOwner(adviceOf(fault));
-    const mended = await createTestApp({ database });
+    const mended = await start();
     expect(warningsOf(mended)).toEqual([]);
     return mended;
   }
@@ -149,31 +159,28 @@ describe('a database in a state that would hide rows or fail requests', () => {
   test.each(['schema_migration', 'client', 'api_key', 'key_usage', 'idempotency_key'])(
     'row level security on %s of the platform stops the start, and makes readiness 503, also with a policy that lets all pass',
     async (table) => {
-      const running = await createTestApp({ database });
+      const running = await start();
       await asOwner(`ALTER TABLE ${table} ENABLE ROW LEVEL SECURITY; CREATE POLICY test ON ${table} USING (true)`);
       const remedy = `As their owner, run: ALTER TABLE ${table} DISABLE ROW LEVEL SECURITY.`;
       const message = `Row level security may hide rows from the service in ${table}. ${remedy}`;
       expect(await ready(running)).toEqual([503, { code: 'unavailable', status: 503, message }]);
-      await running.close();
-      await (await startByAdvice(/^Row level security may hide rows/)).close();
+      await startByAdvice(/^Row level security may hide rows/);
     },
   );
 
   test('row level security on a table of a module is one warning, at the start or when readiness finds it', async () => {
-    const running = await createTestApp({ database });
+    const running = await start();
     let now = performance.now();
     const clock = import.meta.jest.spyOn(performance, 'now').mockImplementation(() => (now += 1_000));
     expect(await ready(running)).toEqual([200, { status: 'ok' }]);
     await asOwner('ALTER TABLE pet ENABLE ROW LEVEL SECURITY');
     for (let round = 0; round < 2; round++) expect(await ready(running)).toEqual(WARNED);
     clock.mockRestore();
-    const warning = [
-      expect.stringMatching(/^Row level security may hide rows from the service in pet\. If that is not/),
-    ];
+    const sentence = /^Row level security may hide rows from the service in pet\. If that is not/;
+    const warning = [expect.stringMatching(sentence)];
     expect(warningsOf(running)).toEqual(warning);
-    const started = await createTestApp({ database });
-    expect([warningsOf(started), await ready(started)]).toEqual([warning, WARNED]);
-    await Promise.all([running.close(), started.close()]);
+    const other = await start();
+    expect([warningsOf(other), await ready(other)]).toEqual([warning, WARNED]);
   });
 
   test('migrate warns of row level security that the database has switched on', async () => {
@@ -191,7 +198,7 @@ describe('a database in a state that would hide rows or fail requests', () => {
       const { username } = new URL(database.settings.DATABASE_URL ?? '');
       await asOwner(`REVOKE ${right} FROM ${username}`);
       const refusal = `^The role of the service lacks rights\\. As the owner, run: GRANT ${right} TO `;
-      await (await startByAdvice(new RegExp(refusal))).close();
+      await startByAdvice(new RegExp(refusal));
     },
   );
 
@@ -200,11 +207,10 @@ describe('a database in a state that would hide rows or fail requests', () => {
     await asOwner(
       `REVOKE INSERT, UPDATE ON pet FROM ${username}; REVOKE USAGE ON SEQUENCE pet_id_seq FROM ${username}`,
     );
-    const started = await createTestApp({ database });
-    const [warning, ...others] = warningsOf(started);
+    const warned = await start();
+    const [warning, ...others] = warningsOf(warned);
     const grants = `GRANT INSERT, UPDATE ON pet TO ${username}; GRANT USAGE ON SEQUENCE pet_id_seq TO ${username}`;
-    expect([adviceOf(warning), others, await ready(started)]).toEqual([grants, [], WARNED]);
-    await started.close();
+    expect([adviceOf(warning), others, await ready(warned)]).toEqual([grants, [], WARNED]);
     await asOwner(grants);
     await nextIds();
   });
@@ -214,26 +220,24 @@ describe('a database in a state that would hide rows or fail requests', () => {
       `INSERT INTO pet (name, category_id) VALUES ('Rex', 7), ('Rex', 7); ALTER TABLE pet ALTER id DROP IDENTITY`,
     );
     const mended = await startByAdvice(/^Column id of pet generates no ids, because /);
-    expect((await mended.client.post('/v1/pets', { name: 'Rex', categoryId: 7 })).json).toMatchObject({ id: 3 });
-    await mended.close();
+    expect((await mended.client.post('/v1/pets', PET)).json).toMatchObject({ id: 3 });
     await asOwner(`ALTER TABLE pet ALTER id DROP IDENTITY; CREATE SEQUENCE test_ids START 10;
       ALTER TABLE pet ALTER id SET DEFAULT nextval('test_ids')`);
-    await (await createTestApp({ database })).close();
+    await start();
     await asOwner(
       `ALTER TABLE pet ALTER id DROP DEFAULT; DELETE FROM schema_migration WHERE name LIKE 'CompareClient%'`,
     );
-    await expect(createTestApp({ database })).rejects.toThrow('it lacks CompareClientNamesAsBytes1795824060000');
+    await expect(start()).rejects.toThrow('it lacks CompareClientNamesAsBytes1795824060000');
   });
 
   test('a sequence behind the largest id is a warning with the setval that mends it, and never takes a restart back', async () => {
     await asOwner(
       `INSERT INTO pet (id, name, category_id) OVERRIDING SYSTEM VALUE VALUES (-5, 'Rex', 7), (4711, 'Rex', 7)`,
     );
-    const started = await createTestApp({ database });
-    const [warning, ...others] = warningsOf(started);
+    const warned = await start();
+    const [warning, ...others] = warningsOf(warned);
     expect(warning).toMatch(/^Sequence pet_id_seq is behind the ids of pet, /);
-    expect([others, await ready(started)]).toEqual([[], WARNED]);
-    await started.close();
+    expect([others, await ready(warned)]).toEqual([[], WARNED]);
     await asOwner(`ALTER TABLE pet ALTER id RESTART WITH 5000; ${adviceOf(warning)}`);
     expect(await nextIds()).toEqual([5000]);
     await asOwner(`ALTER TABLE pet ALTER id RESTART WITH 2; ${adviceOf(warning)}`);
@@ -242,14 +246,12 @@ describe('a database in a state that would hide rows or fail requests', () => {
 
   /** The id of a new pet, of a service that warns of nothing once a pet was made. */
   async function nextIds(): Promise<unknown[]> {
-    const first = await createTestApp({ database });
+    const first = await start();
     // Only creates with a key use the sequence themselves.
     const options = { headers: { 'idempotency-key': randomUUID() } };
-    const { json } = await first.client.post('/v1/pets', { name: 'Rex', categoryId: 7 }, options);
-    await first.close();
-    const second = await createTestApp({ database });
+    const { json } = await first.client.post('/v1/pets', PET, options);
+    const second = await start();
     expect([warningsOf(second), await ready(second)]).toEqual([[], [200, { status: 'ok' }]]);
-    await second.close();
     return [(json as { id: number }).id];
   }
 });
