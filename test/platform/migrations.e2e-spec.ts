@@ -1,5 +1,3 @@
-import { readdirSync } from 'node:fs';
-import { join } from 'node:path';
 import pg from 'pg';
 import type { DataSource, QueryRunner } from 'typeorm';
 import { ApiKeysService } from '#access';
@@ -9,6 +7,8 @@ import { MIGRATIONS, readConfig } from '../support/config.js';
 import { PET_STORE } from '../../src/app.description.js';
 import { PetEntity } from '../../src/pets/pet.entity.js';
 import { dataSourceOptions, openCurrentDatabase, openDatabase } from '../../libs/postgres/src/data-source.js';
+import { entitiesOf } from '../../libs/service/src/without-service.js';
+import { AppModule } from '../../src/app.module.js';
 import { schemaDifferences } from '../kit/start-test-app.js';
 import { createTestApp } from '../support/app.js';
 import {
@@ -23,13 +23,8 @@ import { until } from '../support/until.js';
 let database: TestDatabase;
 let dataSource: DataSource;
 
-const SOURCES = join(import.meta.dirname, '../../src');
-const FILES = readdirSync(SOURCES, { recursive: true, encoding: 'utf8' });
-/** All entities of the platform and of every feature. A new entity is compared with its migration without a change here. */
-const ENTITY_FILES = FILES.filter((file) => file.endsWith('.entity.ts'));
-const ENTITIES = (await Promise.all(ENTITY_FILES.map((file) => import(join(SOURCES, file)))))
-  .flatMap((file: Record<string, unknown>) => Object.values(file))
-  .filter((value): value is new () => object => typeof value === 'function');
+/** All entities of every feature. A new entity is compared with its migration without a change here. */
+const ENTITIES = await entitiesOf(AppModule, readConfig({}));
 
 beforeEach(async () => {
   database = await createTestDatabase();
@@ -42,12 +37,9 @@ afterEach(async () => {
 });
 
 /** Tables and types, except the table of applied migrations. */
-async function schemaObjects(): Promise<unknown> {
-  return dataSource.query(`
-    SELECT relname AS name FROM pg_class
-    WHERE relnamespace = current_schema::regnamespace AND relname NOT LIKE '%schema_migration%' AND relname <> 'typeorm_metadata'
-    UNION SELECT typname FROM pg_type WHERE typnamespace = current_schema::regnamespace AND typtype = 'e'`);
-}
+const SCHEMA_OBJECTS = `SELECT relname AS name FROM pg_class
+  WHERE relnamespace = current_schema::regnamespace AND relname NOT LIKE '%schema_migration%' AND relname <> 'typeorm_metadata'
+  UNION SELECT typname FROM pg_type WHERE typnamespace = current_schema::regnamespace AND typtype = 'e'`;
 
 test('all migrations can be reverted, which leaves nothing, and applied again', async () => {
   const names = (await migrationStatus(dataSource)).map(({ name }) => name);
@@ -58,11 +50,11 @@ test('all migrations can be reverted, which leaves nothing, and applied again', 
     expect(await revertLastMigration(dataSource)).toBe(name);
   }
   expect(await revertLastMigration(dataSource)).toBeUndefined();
-  expect(await schemaObjects()).toEqual([]);
+  expect(await dataSource.query(SCHEMA_OBJECTS)).toEqual([]);
   expect((await migrationStatus(dataSource)).every(({ appliedAt }) => appliedAt === undefined)).toBe(true);
 
   const lines: string[] = [];
-  expect(await migrate(dataSource, (line) => lines.push(line))).toEqual(names);
+  expect(await migrateTo(lines)).toEqual(names);
   expect(lines).toEqual(names.map((name, index) => `${index + 1}/${names.length} ${name}`));
   expect((await migrationStatus(dataSource)).every(({ appliedAt }) => appliedAt instanceof Date)).toBe(true);
   expect(schemaFault(await migrationStatus(dataSource), PET_STORE.product)).toBeUndefined();
@@ -78,11 +70,25 @@ async function start(settings: Record<string, string>, entities: (new () => obje
   return openCurrentDatabase({ ...(await dataSourceOptions(readConfig(settings), MIGRATIONS)), entities });
 }
 
+/** Runs the statements of a migration. */
+function running(...statements: string[]): (queryRunner: QueryRunner) => Promise<void> {
+  return async (queryRunner) => {
+    for (const statement of statements) await queryRunner.query(statement);
+  };
+}
+
 /** Adds a migration to those of this version. Unless told otherwise, it makes a table. */
 function pushMigration(name: string, more: Partial<Migration> = {}): void {
-  const up = (queryRunner: QueryRunner): Promise<unknown> => queryRunner.query(`CREATE TABLE ${name.toLowerCase()} ()`);
+  const up = running(`CREATE TABLE ${name.toLowerCase()} ()`);
   dataSource.migrations.push({ name, backwardCompatible: true, up, down: () => Promise.resolve(), ...more });
 }
+
+/** Migrates, and notes the lines that it reports. */
+function migrateTo(lines: string[]): Promise<string[]> {
+  return migrate(dataSource, (line) => lines.push(line));
+}
+
+const refusal = (message: unknown): object => ({ name: StartupError.name, message });
 
 /** Applies a migration as a newer version does; afterwards this version does not know it. */
 async function migrateAsNewerVersion(name: string, backwardCompatible: boolean): Promise<void> {
@@ -93,12 +99,8 @@ async function migrateAsNewerVersion(name: string, backwardCompatible: boolean):
 
 test('a newer schema is accepted unless an unknown migration is declared incompatible, which the refusal names', async () => {
   await migrateAsNewerVersion('AddOwner4102444800000', true);
-  expect((await migrationStatus(dataSource)).at(-1)).toEqual({
-    name: 'AddOwner4102444800000',
-    appliedAt: expect.any(Date) as Date,
-    isKnown: false,
-    backwardCompatible: true,
-  });
+  const added = { name: 'AddOwner4102444800000', isKnown: false, backwardCompatible: true };
+  expect((await migrationStatus(dataSource)).at(-1)).toEqual({ ...added, appliedAt: expect.any(Date) as Date });
   await expect(revertLastMigration(dataSource)).rejects.toThrow(
     'Migration AddOwner4102444800000 is unknown to this version. Revert it with the version that applied it.',
   );
@@ -115,19 +117,17 @@ test('a newer schema is accepted unless an unknown migration is declared incompa
     'empty one.';
   for (const MIGRATE_ON_START of ['true', 'false']) {
     const refused = start({ ...database.ownerSettings, MIGRATE_ON_START });
-    await expect(refused).rejects.toMatchObject({ name: StartupError.name, message });
+    await expect(refused).rejects.toMatchObject(refusal(message));
   }
 });
 
 test('a migration without backwardCompatible is refused before any migration is applied', async () => {
   pushMigration('AddVet4102444800000');
   pushMigration('AddOwner4102444800001', { backwardCompatible: undefined as never });
-  await expect(migrate(dataSource)).rejects.toMatchObject({
-    name: StartupError.name,
-    message:
-      'Migration AddOwner4102444800001 does not say whether earlier versions may run on its schema. ' +
-      'Add to its class: readonly backwardCompatible = true (or false). See migrations/README.md.',
-  });
+  const message =
+    'Migration AddOwner4102444800001 does not say whether earlier versions may run on its schema. ' +
+    'Add to its class: readonly backwardCompatible = true (or false). See migrations/README.md.';
+  await expect(migrate(dataSource)).rejects.toMatchObject(refusal(message));
   dataSource.migrations.splice(-2);
   expect(schemaFault(await migrationStatus(dataSource), PET_STORE.product)).toBeUndefined();
 });
@@ -137,16 +137,9 @@ test.each([
   // Requests get this error as 503.
   [`DO $$ BEGIN RAISE 'could not access file' USING ERRCODE = '58P01'; END $$`, 'could not access file'],
 ])('a failed migration is rolled back, and the error names it and its cause: %s', async (statement, cause) => {
-  pushMigration('Broken4102444800000', {
-    up: async (queryRunner) => {
-      await queryRunner.query('CREATE TABLE half_made ()');
-      await queryRunner.query(statement);
-    },
-  });
-  await expect(migrate(dataSource)).rejects.toMatchObject({
-    name: StartupError.name,
-    message: `Migration Broken4102444800000 failed and was undone: ${cause}`,
-  });
+  pushMigration('Broken4102444800000', { up: running('CREATE TABLE half_made ()', statement) });
+  const message = `Migration Broken4102444800000 failed and was undone: ${cause}`;
+  await expect(migrate(dataSource)).rejects.toMatchObject(refusal(message));
   expect(await dataSource.query(`SELECT to_regclass('half_made') AS name`)).toEqual([{ name: null }]);
 });
 
@@ -159,21 +152,16 @@ test('a migration that never gets its lock is tried 30 times, with pauses of 2 s
     .spyOn(globalThis, 'setTimeout')
     .mockImplementation((work, ms) => wait(work, ms === 2_000 ? 0 : ms));
   const lines: string[] = [];
-  const migration = migrate(dataSource, (line) => lines.push(line));
-  await expect(migration.finally(() => pauses.mockRestore())).rejects.toMatchObject({
-    name: StartupError.name,
-    message: expect.stringMatching(
-      /^Migration Late\d+ failed and was undone: lock timeout\. A long transaction/,
-    ) as string,
-  });
+  const migration = migrateTo(lines).finally(() => pauses.mockRestore());
+  const message = /^Migration Late\d+ failed and was undone: lock timeout\. A long transaction/;
+  await expect(migration).rejects.toMatchObject(refusal(expect.stringMatching(message)));
   expect(lines).toHaveLength(29);
   expect(lines[28]).toBe(`${name} got no lock in time, attempt 29. It tries again.`);
 });
 
 /** Adds a migration that creates the index `ix_test` without a transaction. */
 function pushIndex(name: string, statement = 'CREATE INDEX CONCURRENTLY IF NOT EXISTS ix_test ON pet (name)'): void {
-  const down = (queryRunner: QueryRunner): Promise<unknown> => queryRunner.query('DROP INDEX CONCURRENTLY ix_test');
-  pushMigration(name, { transaction: false, up: (queryRunner) => queryRunner.query(statement), down });
+  pushMigration(name, { transaction: false, up: running(statement), down: running('DROP INDEX CONCURRENTLY ix_test') });
 }
 
 /** Whether the index `ix_test` is valid; no row if it does not exist. */
@@ -183,10 +171,7 @@ async function validity(): Promise<unknown> {
 
 test('an invalid index is named, and its migration is recorded only when the index was dropped and made anew', async () => {
   const pets = dataSource.getRepository(PetEntity);
-  await pets.save([
-    { name: 'Rex', categoryId: '7' },
-    { name: 'Rex', categoryId: '8' },
-  ]);
+  await pets.save(['7', '8'].map((categoryId) => ({ name: 'Rex', categoryId })));
   const name = 'UniqueName4102444800000';
   const statement = '-- unique names\nCREATE UNIQUE INDEX CONCURRENTLY IF NOT EXISTS ix_test ON pet (name)';
   pushIndex(name, statement);
@@ -213,7 +198,7 @@ test('a migration that TypeORM generates for a view entity finds the table typeo
   dataSource = await openDatabase(readConfig(empty.ownerSettings), MIGRATIONS);
   const insert = `INSERT INTO "typeorm_metadata"("database", "schema", "table", "type", "name", "value")
     VALUES (DEFAULT, 'public', DEFAULT, 'VIEW', 'v', 'SELECT 1')`;
-  pushMigration('AddView4102444800000', { up: (queryRunner) => queryRunner.query(insert) });
+  pushMigration('AddView4102444800000', { up: running(insert) });
   expect(await migrate(dataSource)).toContain('AddView4102444800000');
   await dataSource.destroy();
   await empty.drop();
@@ -340,12 +325,9 @@ if (engine === 'postgresql') {
     await backup.query('SELECT count(*) FROM pet, schema_migration');
     const lines: string[] = [];
     pushMigration('AddNote4102444800000', {
-      up: async (queryRunner) => {
-        await queryRunner.query('CREATE TABLE IF NOT EXISTS half_made ()');
-        await queryRunner.query('ALTER TABLE pet ADD note text');
-      },
+      up: running('CREATE TABLE IF NOT EXISTS half_made ()', 'ALTER TABLE pet ADD note text'),
     });
-    const migration = migrate(dataSource, (line) => lines.push(line));
+    const migration = migrateTo(lines);
     let isOver = false;
     let reads = 0;
     const reading = (async () => {
@@ -371,7 +353,7 @@ if (engine === 'postgresql') {
     await backup.query('SELECT count(*) FROM pet');
     pushIndex('IndexName4102444800000');
     const lines: string[] = [];
-    const migration = migrate(dataSource, (line) => lines.push(line));
+    const migration = migrateTo(lines);
     await untilBlocked('CREATE INDEX CONCURRENTLY%');
     await backup.query('SELECT pg_advisory_lock(1)');
     let isOver = false;
@@ -391,13 +373,13 @@ if (engine === 'postgresql') {
 
   test('a migration whose COMMIT stays unanswered is not reported as undone', async () => {
     pushMigration('Unconfirmed4102444800000', {
-      up: async (queryRunner) => {
-        await queryRunner.query(`CREATE FUNCTION break() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
-          PERFORM pg_terminate_backend(pg_backend_pid()); RETURN NULL; END $$`);
-        await queryRunner.query(`CREATE CONSTRAINT TRIGGER break AFTER INSERT ON client DEFERRABLE INITIALLY DEFERRED
-          FOR EACH ROW EXECUTE FUNCTION break()`);
-        await queryRunner.query(`INSERT INTO client (name) VALUES ('unconfirmed')`);
-      },
+      up: running(
+        `CREATE FUNCTION break() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
+          PERFORM pg_terminate_backend(pg_backend_pid()); RETURN NULL; END $$`,
+        `CREATE CONSTRAINT TRIGGER break AFTER INSERT ON client DEFERRABLE INITIALLY DEFERRED
+          FOR EACH ROW EXECUTE FUNCTION break()`,
+        `INSERT INTO client (name) VALUES ('unconfirmed')`,
+      ),
     });
     await expect(migrate(dataSource)).rejects.toThrow(
       'Migration Unconfirmed4102444800000 failed or was applied without a confirmation: ',
@@ -411,9 +393,8 @@ if (engine === 'postgresql') {
         return Promise.resolve(void process.emit('SIGTERM'));
       },
     });
-    await expect(migrate(dataSource)).rejects.toThrow(
-      'A signal has ended the change of the schema. What is complete is kept.',
-    );
+    const sentence = 'A signal has ended the change of the schema. What is complete is kept.';
+    await expect(migrate(dataSource)).rejects.toThrow(sentence);
   });
 
   test('five instances that migrate at the same moment all start on the migrated schema', async () => {
