@@ -13,18 +13,12 @@ const OVER = 2n ** 53n + 1n;
 
 class Game {
   @Int64Property({ description: 'Its id.', example: 1 }) id: bigint;
-
-  constructor(id: bigint) {
-    this.id = id;
-  }
 }
+
+const gameOf = (id: bigint): Game => Object.assign(new Game(), { id });
 
 class NamedGame {
   @TextProperty({ description: 'Its id.', minLength: 1, maxLength: 20 }) id: string;
-}
-
-class Sent {
-  @Int64Property({ description: 'The id to give.', example: 1 }) id: bigint;
 }
 
 class NoGame {
@@ -42,14 +36,14 @@ class TestGamesController {
 
   @Post()
   @Created(Game, 'The game.')
-  createGame(@Body() { id }: Sent): Game {
-    return new Game(id);
+  createGame(@Body() { id }: Game): Game {
+    return gameOf(id);
   }
 
   @Post('once')
   @Created(Game, 'The game, once for a key.')
-  async createOnce(@Body() sent: Sent, @Idempotent() key: IdempotencyKey | undefined): Promise<Kept<Game>> {
-    const added = await this.idempotency.answer(key, sent, () => Promise.resolve(new Game(sent.id + BigInt(made++))));
+  async createOnce(@Body() sent: Game, @Idempotent() key: IdempotencyKey | undefined): Promise<Kept<Game>> {
+    const added = await this.idempotency.answer(key, sent, () => Promise.resolve(gameOf(sent.id + BigInt(made++))));
     if (!key?.isReplayed) announced.push(sent.id);
     return added;
   }
@@ -70,7 +64,7 @@ class TestGamesController {
   @Version('2')
   @Created(Game, 'The game.')
   createGameAnew(): Game {
-    return new Game(2n);
+    return gameOf(2n);
   }
 }
 
@@ -80,7 +74,7 @@ class TestBoardsController {
   @Post()
   @Created(Game, 'The game on the board.')
   createOnBoard(@Param('board') _board: string): Promise<Game> {
-    return Promise.resolve(new Game(OVER));
+    return Promise.resolve(gameOf(OVER));
   }
 }
 
@@ -97,8 +91,7 @@ describe('the location of what was created', () => {
   const root = 'https://api.example.com/store';
   let app: TestApp;
   beforeAll(async () => {
-    const settings = { PUBLIC_BASE_URL: `${root}/v1` };
-    app = await createTestApp({ features: [GamesModule], settings });
+    app = await createTestApp({ features: [GamesModule], settings: { PUBLIC_BASE_URL: `${root}/v1` } });
   });
   afterAll(() => app.close());
 
@@ -140,9 +133,8 @@ describe('the location of what was created', () => {
     const { status, headers } = await app.client.post('/v1/test-games/none', {}, { expects500: true });
     expect([status, headers.location]).toEqual([500, undefined]);
     const errors = app.log.lines.filter(({ level }) => level >= 50).map((line) => JSON.stringify(line));
-    expect(errors).toEqual([
-      expect.stringContaining('TestGamesController.createNone has @Created, but returned no id.'),
-    ]);
+    const sentence = 'TestGamesController.createNone has @Created, but returned no id.';
+    expect(errors).toEqual([expect.stringContaining(sentence)]);
   });
 });
 

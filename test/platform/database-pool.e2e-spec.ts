@@ -22,13 +22,13 @@ beforeAll(async () => {
 });
 afterAll(() => app.close());
 
-/** The connections on which `work` runs its statements. */
-async function clientsOf(work: () => Promise<unknown>): Promise<Set<unknown>> {
-  const used = new Set<unknown>();
-  const note = (client: unknown): unknown => used.add(client);
-  pool.on('acquire', note);
-  await work().finally(() => pool.off('acquire', note));
-  return used;
+/** The connections on which `work` runs its statements, or those that the pool removes meanwhile. */
+async function clientsOf(work: () => Promise<unknown>, event: 'acquire' | 'remove' = 'acquire'): Promise<Set<unknown>> {
+  const found = new Set<unknown>();
+  const note = (client: unknown): unknown => found.add(client);
+  pool.on(event as 'acquire', note);
+  await work().finally(() => pool.off(event, note));
+  return found;
 }
 
 if (engine === 'postgresql') {
@@ -44,10 +44,8 @@ if (engine === 'postgresql') {
 }
 
 test('a statement that PostgreSQL refuses is reported unchanged and closes no connection, and the next one with that name succeeds', async () => {
-  const removed = new Set<unknown>();
-  const note = (client: unknown): unknown => removed.add(client);
-  pool.on('remove', note);
-  const used = await clientsOf(async () => {
+  let used = new Set<unknown>();
+  const work = async (): Promise<void> => {
     const statement = { name: 'division', text: 'SELECT 1 / $1::int' };
     await expect(database.write(statement, [0])).rejects.toThrow('division by zero');
     expect(await database.write(statement, [1])).toEqual([[1]]);
@@ -61,8 +59,8 @@ test('a statement that PostgreSQL refuses is reported unchanged and closes no co
       await expect(database.write(wrong, [])).rejects.toMatchObject({ code });
       await expect(database.write(wrong, [])).rejects.toMatchObject({ code });
     }
-  });
-  pool.off('remove', note);
+  };
+  const removed = await clientsOf(async () => (used = await clientsOf(work)), 'remove');
   expect(used.size).toBeGreaterThan(0);
   expect([...used].filter((client) => removed.has(client))).toEqual([]);
 });
@@ -95,12 +93,8 @@ test('the query class of the service returns the same rows and errors as that of
     try {
       // Twice: the second execution finds the statement prepared.
       for (const [name, text, values] of [...cases, ...cases]) {
-        outcomes.push(
-          await execute(client, { name, text }, values).catch(({ code, message }: Error & { code?: string }) => [
-            code,
-            message,
-          ]),
-        );
+        const failure = ({ code, message }: Error & { code?: string }): unknown => [code, message];
+        outcomes.push(await execute(client, { name, text }, values).catch(failure));
       }
       return outcomes;
     } finally {
@@ -120,11 +114,7 @@ test('code inside a transaction that asks for a second connection: on the embedd
     (work: () => Promise<unknown>) => dataSource.transaction('SERIALIZABLE', work),
   ];
   // `Database` is refused on either engine: see `transactions`.
-  const others: (() => Promise<unknown>)[] = [
-    () => pets.count(),
-    () => dataSource.transaction(() => Promise.resolve()),
-  ];
-  for (const outside of others)
+  for (const outside of [() => pets.count(), () => dataSource.transaction(() => Promise.resolve(0))])
     for (const transaction of transactions) {
       // The second attempt must fail, too.
       const outcome = transaction(() => outside().catch(() => outside()));
@@ -220,49 +210,37 @@ describe('statements that a connection has prepared, and cannot use any more', (
   });
 
   describe('because a column has another type', () => {
-    const STATEMENTS = {
-      find: { name: 'typed_find', text: 'SELECT id FROM typed WHERE mood = $1' },
-      insert: { name: 'typed_insert', text: 'INSERT INTO typed (id, mood) VALUES ($1, $2) RETURNING id, mood' },
-      cast: {
-        name: 'typed_cast',
-        text: 'INSERT INTO typed (id, mood) SELECT * FROM unnest($1::int[], $2::mood[]) RETURNING id, mood',
-      },
+    const STATEMENTS: [text: string, values: unknown[]][] = [
+      ['SELECT id FROM typed WHERE mood = $1', ['calm']],
+      ['INSERT INTO typed (id, mood) VALUES ($1, $2) RETURNING id, mood', [7, 'calm']],
+      ['INSERT INTO typed (id, mood) SELECT * FROM unnest($1::int[], $2::mood[]) RETURNING id, mood', [[7], ['calm']]],
+    ];
+    const four = (index: number): Promise<unknown[][]>[] => {
+      const [text, values] = STATEMENTS[index] as (typeof STATEMENTS)[number];
+      return Array.from({ length: 4 }, () => database.write({ name: `typed ${index}`, text }, values));
     };
     beforeAll(async () => {
       await app.sql(`CREATE TYPE mood AS ENUM ('calm', 'wild')`);
       await app.sql('CREATE TABLE typed (id int, mood mood)');
     });
 
+    // As one does to remove a value of an enum.
+    const REPLACED = `ALTER TYPE mood RENAME TO mood_old; CREATE TYPE mood AS ENUM ('calm');
+      ALTER TABLE typed ALTER mood TYPE mood USING mood::text::mood; DROP TYPE mood_old`;
     test.each([
-      // As one does to remove a value of an enum.
-      [
-        'an enum that replaces a dropped one',
-        [
-          'ALTER TYPE mood RENAME TO mood_old',
-          `CREATE TYPE mood AS ENUM ('calm')`,
-          'ALTER TABLE typed ALTER mood TYPE mood USING mood::text::mood',
-          'DROP TYPE mood_old',
-        ],
-      ],
-      ['text', ['ALTER TABLE typed ALTER mood TYPE text']],
+      ['an enum that replaces a dropped one', REPLACED],
+      ['text', 'ALTER TABLE typed ALTER mood TYPE text'],
     ])('are prepared again, for reads and INSERTs: %s', async (_, changes) => {
-      const values = { find: ['calm'], insert: [7, 'calm'], cast: [[7], ['calm']] };
-      const all = (): Promise<unknown[][]> =>
-        Promise.all(
-          (['find', 'insert', 'cast'] as const).flatMap((name) =>
-            Array.from({ length: 4 }, () => database.write(STATEMENTS[name], values[name])),
-          ),
-        );
+      const all = (): Promise<unknown[][]> => Promise.all([0, 1, 2].flatMap(four));
       for (let round = 0; round < 2; round++) await all();
       const stale = await clientsOf(all);
-      for (const change of changes) await app.sql(change);
+      for (const change of changes.split(';')) await app.sql(change);
       const [[before]] = (await app.sql('SELECT count(*)::int FROM typed')) as [[number]];
       for (let round = 0; round < 3; round++) {
         for (const rows of (await all()).slice(4)) expect(rows).toEqual([[7, 'calm']]);
       }
       // On a connection that is kept, each execution would fail once more.
-      const find = (): Promise<unknown[][]> => database.write(STATEMENTS.find, ['calm']);
-      const used = await clientsOf(() => Promise.all(Array.from({ length: 6 }, find)));
+      const used = await clientsOf(() => Promise.all([...four(0), ...four(0)]));
       expect([...used].filter((client) => stale.has(client))).toEqual([]);
       expect(await app.sql('SELECT count(*)::int FROM typed')).toEqual([[before + 3 * 8]]);
     });

@@ -1,5 +1,3 @@
-import { spawn } from 'node:child_process';
-import { once } from 'node:events';
 import { cp, mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -164,6 +162,7 @@ async function emptyTarget(): Promise<TestDatabase> {
 }
 
 const urlOf = ({ ownerSettings }: TestDatabase): string => ownerSettings.DATABASE_URL ?? '';
+const nameOf = (database: TestDatabase): string => new URL(urlOf(database)).pathname.slice(1);
 
 function move(
   target: TestDatabase,
@@ -174,10 +173,7 @@ function move(
 }
 
 async function refusalOf(moving: Promise<unknown>): Promise<string> {
-  return moving.then(
-    () => 'It was moved.',
-    (error: Error) => error.message,
-  );
+  return String(await moving.catch((error: Error) => error.message));
 }
 
 /** Every row as PostgreSQL prints it, the states of sequences, foreign keys and triggers. */
@@ -231,7 +227,8 @@ afterAll(async () => {
 async function crowdedTarget(): Promise<TestDatabase> {
   const database = await emptyTarget();
   const url = new URL(urlOf(database));
-  const [name, owner] = [url.pathname.slice(1), `${url.pathname.slice(1)}_other`];
+  const name = nameOf(database);
+  const owner = `${name}_other`;
   await database.drop();
   const server = handedOver('serverUrl');
   await administer(server, `CREATE ROLE ${owner} LOGIN PASSWORD 'secret'`);
@@ -272,9 +269,8 @@ describe('tables of every kind', () => {
     expect(steps.at(-1)).toEqual([rows, rows]);
     expect(Math.max(...steps.map(([done], index) => done - (steps[index - 1]?.[0] ?? 0)))).toBeLessThan(25_000);
     // The planner knows the new rows.
-    expect(await target.query(`SELECT reltuples::int AS rows FROM pg_class WHERE oid = 'pet'::regclass`)).toEqual([
-      { rows: 29_993 },
-    ]);
+    const known = `SELECT reltuples::int AS rows FROM pg_class WHERE oid = 'pet'::regclass`;
+    expect(await target.query(known)).toEqual([{ rows: 29_993 }]);
     const own = source.createQueryRunner();
     await own.startTransaction();
     for (const next of NEXT) expect([next, await target.query(next)]).toEqual([next, await own.query(next)]);
@@ -294,9 +290,8 @@ describe('tables of every kind', () => {
 test('a target with a table of the service is refused, and stays as it was', async () => {
   const database = await emptyTarget();
   await rowsOf(urlOf(database), `CREATE TABLE client (name text); INSERT INTO client VALUES ('stays')`);
-  expect(await refusalOf(move(database))).toBe(
-    'The target has client already, and nothing was moved. Give a database without tables.',
-  );
+  const sentence = 'The target has client already, and nothing was moved. Give a database without tables.';
+  expect(await refusalOf(move(database))).toBe(sentence);
   expect(await rowsOf(urlOf(database), TABLES)).toEqual([['client']]);
   expect(await rowsOf(urlOf(database), 'SELECT name FROM client')).toEqual([['stays']]);
   await rowsOf(urlOf(database), 'ALTER TABLE client RENAME TO typeorm_metadata');
@@ -305,20 +300,15 @@ test('a target with a table of the service is refused, and stays as it was', asy
 
 /** A failed move: its error says that no row was moved, and how to make the database anew; when that is done, the next move works. */
 async function expectRemedy(database: TestDatabase, message: string): Promise<void> {
-  const name = new URL(urlOf(database)).pathname.slice(1);
-  const [, anew] =
-    / No row was moved\. If nobody else uses the database, make it anew \((.+)\), and try again\.$/.exec(message) ?? [];
-  expect([message, anew]).toEqual([
-    message,
-    expect.stringMatching(new RegExp(`^DROP DATABASE ${name}; CREATE DATABASE ${name} OWNER \\w+_owner$`)),
-  ]);
+  const name = nameOf(database);
+  const anew = `DROP DATABASE ${name}; CREATE DATABASE ${name} OWNER \\w+_owner`;
+  const remedy = ` No row was moved\\. If nobody else uses the database, make it anew \\((${anew})\\), and try again\\.$`;
+  expect(message).toMatch(new RegExp(remedy));
   const filled = await filledTables(urlOf(database));
   // What the migration has inserted may be there.
-  expect(
-    filled.filter((table) => !['test_visit', 'test_audit', 'test_summary', 'test_summary_twice'].includes(table)),
-  ).toEqual([]);
-  const server = handedOver('serverUrl');
-  for (const statement of (anew as string).split('; ')) await administer(server, statement);
+  expect(filled.filter((table) => !/^test_(visit|audit|summary|summary_twice)$/.test(table))).toEqual([]);
+  const [, statements = ''] = new RegExp(remedy).exec(message) ?? [];
+  for (const statement of statements.split('; ')) await administer(handedOver('serverUrl'), statement);
 }
 
 test('a table that the migrations do not make stops it with its name', async () => {
@@ -343,11 +333,8 @@ test('a row that the target refuses leaves none there', async () => {
 
 /** Ends the sessions of a database, or those that run a statement. */
 function endSessions(database: TestDatabase, statement = ''): Promise<void> {
-  const name = new URL(urlOf(database)).pathname.slice(1);
-  return administer(
-    handedOver('serverUrl'),
-    `SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = '${name}' AND query LIKE '${statement}%'`,
-  );
+  const sessions = `FROM pg_stat_activity WHERE datname = '${nameOf(database)}' AND query LIKE '${statement}%'`;
+  return administer(handedOver('serverUrl'), `SELECT pg_terminate_backend(pid) ${sessions}`);
 }
 
 test.each(['a migration', 'the first slice', 'the last slice', 'REFRESH'])(
@@ -357,19 +344,15 @@ test.each(['a migration', 'the first slice', 'the last slice', 'REFRESH'])(
     let isOver = false;
     const ends: Promise<void>[] = [];
     const end = (isNow: boolean): void => void (isNow && ends.push(endSessions(database)));
-    const moving = refusalOf(
-      move(
-        database,
-        () => end(moment === 'a migration'),
-        (done, total) =>
-          end((moment === 'the first slice' && done < total) || (moment === 'the last slice' && done === total)),
-      ),
-    ).finally(() => (isOver = true));
+    const onSlice = (done: number, total: number): void =>
+      end(moment === (done < total ? 'the first slice' : 'the last slice'));
+    const moving = move(database, () => end(moment === 'a migration'), onSlice);
+    const refused = refusalOf(moving).finally(() => (isOver = true));
     while (moment === 'REFRESH' && !isOver) {
       await endSessions(database, 'REFRESH');
       await sleep(20);
     }
-    const message = await moving;
+    const message = await refused;
     // They would end the sessions of the check, too.
     await Promise.all(ends);
     await expectRemedy(database, message);
@@ -412,18 +395,14 @@ describe('the command', () => {
 
   test('moves the shop, which then serves its pets to its keys on PostgreSQL', async () => {
     const directory = await copyOf(shop);
-    const key = (
-      await petstore({ DATA_DIR: directory }, 'keys', 'create', '--client', 'shop', '--quiet')
-    ).stdout.trim();
+    const created = await petstore({ DATA_DIR: directory }, 'keys', 'create', '--client', 'shop', '--quiet');
     const database = await emptyTarget();
     const { code, stdout, stderr } = await petstore({ DATA_DIR: directory }, 'move', '--to', urlOf(database));
-    expect([code, stdout]).toEqual([
-      0,
-      'Moved 60002 rows. Set DATABASE_URL, and start the service. DATA_DIR is as it was.\n',
-    ]);
+    const sentence = 'Moved 60002 rows. Set DATABASE_URL, and start the service. DATA_DIR is as it was.\n';
+    expect([code, stdout]).toEqual([0, sentence]);
     expect(stderr).toMatch(/^(\d+\/\d+ \w+\n)+$/);
     const service = new ServiceProcess({ DATABASE_URL: database.settings.DATABASE_URL ?? '' }, home);
-    const client = new HttpClient(await service.origin(), key);
+    const client = new HttpClient(await service.origin(), created.stdout.trim());
     expect((await client.get('/v1/pets/60000')).json).toMatchObject({ name: 'Rex 60000' });
     const { headers } = await client.post('/v1/pets', { name: 'next', categoryId: 7 });
     expect(headers.location).toMatch(/\/60001$/);
@@ -431,19 +410,12 @@ describe('the command', () => {
     expect((await petstore({ DATA_DIR: directory }, 'keys', 'list')).stdout).toContain(' shop ');
   });
 
+  const NOWHERE = 'postgresql://shop@127.0.0.1:1/shop';
   test.each([
-    [{}, 'postgresql://shop@127.0.0.1:1/shop', /^--to: PostgreSQL at 127\.0\.0\.1:1 cannot be used: /],
+    [{}, NOWHERE, /^--to: PostgreSQL at 127\.0\.0\.1:1 cannot be used: /],
     [{}, 'mysql://shop@127.0.0.1/shop', /--to must be a PostgreSQL URI such as /],
-    [
-      { DATABASE_URL: 'postgresql://shop@127.0.0.1:1/shop' },
-      'postgresql://shop@127.0.0.1:1/shop',
-      /^move takes the embedded database in /,
-    ],
-    [
-      { DATA_DIR: 'nowhere' },
-      'postgresql://shop@127.0.0.1:1/shop',
-      /^DATA_DIR '.+nowhere' has no database, and none was made\./,
-    ],
+    [{ DATABASE_URL: NOWHERE }, NOWHERE, /^move takes the embedded database in /],
+    [{ DATA_DIR: 'nowhere' }, NOWHERE, /^DATA_DIR '.+nowhere' has no database, and none was made\./],
   ])('%j, --to %s: fails with one line', async (settings, to, message) => {
     const { code, stdout, stderr } = await petstore({ DATA_DIR: migrated, ...settings }, 'move', '--to', to);
     expect([code, stdout, stderr]).toEqual([1, '', expect.stringMatching(/^petstore: .+\n$/)]);
@@ -453,22 +425,14 @@ describe('the command', () => {
   test.each(['SIGINT', 'SIGKILL'] as const)('%s leaves no moved row', async (signal) => {
     const database = await emptyTarget();
     const directory = await copyOf(shop);
-    const cli = join(import.meta.dirname, '../../dist/src/cli.js');
-    const child = spawn(process.execPath, [cli, 'move', '--to', urlOf(database)], {
-      cwd: home,
-      env: { PATH: process.env.PATH, DATA_DIR: directory },
-      stdio: ['ignore', 'ignore', 'pipe'],
-    });
-    let stderr = '';
-    child.stderr.setEncoding('utf8').on('data', (text: string) => (stderr += text));
-    const name = new URL(urlOf(database)).pathname.slice(1);
-    const copying = `SELECT query FROM pg_stat_activity WHERE datname = '${name}' AND query LIKE 'COPY pet%'`;
+    const program = [join(import.meta.dirname, '../../dist/src/cli.js'), 'move', '--to', urlOf(database)];
+    const child = new ServiceProcess({ DATA_DIR: directory }, home, { program });
+    const copying = `SELECT FROM pg_stat_activity WHERE datname = '${nameOf(database)}' AND query LIKE 'COPY pet%'`;
     await until(async () => (await rowsOf(handedOver('serverUrl'), copying)).length > 0);
-    child.kill(signal);
-    await once(child, 'close');
+    const code = await child.stop(signal);
     if (signal === 'SIGINT') {
-      expect(child.exitCode).toBe(1);
-      await expectRemedy(database, stderr.trimEnd());
+      expect(code).toBe(1);
+      await expectRemedy(database, child.stderr.trimEnd());
     } else {
       await until(async () => (await rowsOf(handedOver('serverUrl'), copying)).length === 0);
       expect(await filledTables(urlOf(database))).toEqual([]);
