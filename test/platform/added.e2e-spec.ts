@@ -6,6 +6,7 @@ import {
   type MiddlewareConsumer,
   Module,
   type NestModule,
+  type Provider,
   type Type as Class,
 } from '@nestjs/common';
 import { ApiOkResponse, ApiOperation } from '@nestjs/swagger';
@@ -92,13 +93,13 @@ const router = express.Router().get('/', (_, response) => void response.send('th
 /** The classes of `petstore-service/platform` that Nest instantiates: a module injects them in a constructor. */
 const INJECTABLES: readonly Class[] = [ApiKeysService, Clock, Config, Database, Idempotency, Metrics];
 
-@Module({
-  providers: INJECTABLES.map((type) => ({
-    provide: `own ${type.name}`,
-    inject: [type],
-    useFactory: (it: unknown) => it,
-  })),
-})
+const ofOwn = (type: Class): Provider => ({
+  provide: `own ${type.name}`,
+  inject: [type],
+  useFactory: (it) => it as unknown,
+});
+
+@Module({ providers: INJECTABLES.map(ofOwn) })
 class AskingModule implements NestModule {
   configure(consumer: MiddlewareConsumer): void {
     consumer.apply(requireScopes('queues:read'), router).forRoutes('/partner');
@@ -116,12 +117,10 @@ function migration(name: string, statement: string): new () => Migration {
 }
 
 /** The first one refers to the table of the other one, which refers to a table of the service. */
+const CREATE_SHIPS = 'CREATE TABLE test_ship (name varchar(50) PRIMARY KEY, pet_id bigint REFERENCES pet)';
 const ADDED_MIGRATIONS = [
   migration('FillShips1795500000001', `INSERT INTO test_ship (name) VALUES ('Argo')`),
-  migration(
-    'CreateShips1795500000000',
-    'CREATE TABLE test_ship (name varchar(50) PRIMARY KEY, pet_id bigint REFERENCES pet)',
-  ),
+  migration('CreateShips1795500000000', CREATE_SHIPS),
 ];
 
 const ADDED = {
@@ -166,25 +165,23 @@ describe('a project', () => {
     expect((await app.client.get('/health/ready')).status).toBe(200);
   });
 
-  test('its client is at /docs/client.tgz, and the guide has its address', async () => {
-    expect((await app.client.get('/docs/client.tgz')).text).toBe('the client of ships');
-    const address = `${app.config.publicBaseUrl.replace(/\/v1$/, '')}/docs/client.tgz`;
-    expect((await app.client.get('/docs/guide')).text).toContain(`npm install ${address}<`);
-  });
-
-  test('its title, version, tags and guide are in the document and on the pages', async () => {
+  test('its title, version, tags, guide and client are in the document and on the pages', async () => {
     const { json } = await app.client.get('/openapi.json');
     expect(json.info).toMatchObject({ title: 'Ship Service', version: '7.8.9', license: { name: 'MIT' } });
     // Features of a team may come between those of the service and those of the project.
-    expect((json.tags as unknown[])[0]).toMatchObject({ name: 'Pets' });
-    expect((json.tags as unknown[]).slice(-2)).toEqual([
+    const [first, ...others] = json.tags as unknown[];
+    expect(first).toMatchObject({ name: 'Pets' });
+    expect(others.slice(-2)).toEqual([
       { name: 'Store', description: 'Ships.' },
       { name: 'Docks', description: 'Nothing yet.' },
     ]);
     const paths = Object.keys(json.paths as object);
     expect([paths.slice(0, 2), paths.at(-1)]).toEqual([['/pets', '/pets/{petId}'], '/test-ships']);
-    expect((await app.client.get('/docs/guide')).text).toContain('All about ships');
     expect((await app.client.get('/docs')).text).toContain('Ship Service');
+    const guide = (await app.client.get('/docs/guide')).text;
+    expect(guide).toContain('All about ships');
+    expect((await app.client.get('/docs/client.tgz')).text).toBe('the client of ships');
+    expect(guide).toContain(`npm install ${app.config.publicBaseUrl.replace(/\/v1$/, '')}/docs/client.tgz<`);
   });
 
   test("its naming strategy, subscribers and logger act on TypeORM's statements", async () => {
@@ -225,10 +222,8 @@ describe('a project', () => {
       expect([served.status, served.text]).toEqual([200, 'the queues']);
       expect(served.headers.ratelimit).toMatch(/^"client";r=/);
       const others = [null, 'pets_wrong', await app.createApiKey({ scopes: ['pets:read'] })];
-      const refusals = others.map(
-        async (other) => (await app.client.get(path, { apiKey: other })).headers['www-authenticate'],
-      );
-      expect(await Promise.all(refusals)).toEqual([
+      const refusals = await Promise.all(others.map((other) => app.client.get(path, { apiKey: other })));
+      expect(refusals.map(({ headers }) => headers['www-authenticate'])).toEqual([
         'Bearer realm="petstore"',
         'Bearer realm="petstore", error="invalid_token", error_description="The API key is not known"',
         'Bearer realm="petstore", error="insufficient_scope", scope="queues:read"',

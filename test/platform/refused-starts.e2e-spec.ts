@@ -15,7 +15,7 @@ import { MessagePattern } from '@nestjs/microservices';
 import { ApiCookieAuth } from '@nestjs/swagger';
 import { SubscribeMessage, WebSocketGateway } from '@nestjs/websockets';
 import { Transform, Type } from 'class-transformer';
-import { IsInt, ValidateNested } from 'class-validator';
+import { ValidateNested } from 'class-validator';
 import { TextProperty } from '#input';
 import { Public, RequireScopes } from '#operations';
 import { StartupError } from '#runtime';
@@ -38,6 +38,7 @@ function marked(name: string, method: string, mark: MethodDecorator, ...ofClass:
 
 // Marked as by @nestjs/graphql, which is not installed here.
 const ClosedResolver = marked('ClosedResolver', 'pets', SetMetadata('graphql:resolver_type', 'Query'));
+const MADE_RESOLVER = { provide: 'resolver', useFactory: () => new ClosedResolver() as object };
 const ClosedFields = marked('ClosedFields', 'name', SetMetadata('graphql:resolve_property', true));
 const ClosedReferences = marked('ClosedReferences', 'find', SetMetadata('graphql:resolve_reference', true));
 const ClosedMessages = marked('ClosedMessages', 'closed', MessagePattern('closed'), Controller());
@@ -77,24 +78,17 @@ class Piped {
 class TestPipedController {
   @Post()
   @UsePipes(new ValidationPipe({ exceptionFactory: String, transform: true }))
-  add(@Body() piped: Piped): Piped {
-    return piped;
-  }
+  add(@Body() _piped: Piped): void {}
 
   @Get()
-  list(@Query(new ValidationPipe({ stopAtFirstError: true })) piped: Piped): Piped {
-    return piped;
-  }
+  list(@Query(new ValidationPipe({ stopAtFirstError: true })) _piped: Piped): void {}
 
   @Get('usual')
   @UsePipes(new ValidationPipe({ transform: true, whitelist: true }))
-  findUsual(@Query() piped: Piped): Piped {
-    return piped;
-  }
+  findUsual(@Query() _piped: Piped): void {}
 }
 
 class Line {
-  @IsInt() count: number;
   @ValidateNested() @Type(() => Object) unit: Piped;
   @ValidateNested() @Type(() => Piped) other: Piped;
 }
@@ -114,25 +108,19 @@ class TestNestedController {
 
 const globalPipe = (options: object): ValidationPipe => new ValidationPipe({ transform: true, ...options });
 
+const CONVERTING = { transformOptions: { enableImplicitConversion: true } };
+
 const unprotected = (what: string): string =>
   `nothing would protect ${what}. Add @Public(), and check the key in the handler: await apiKeys.verify(token)`;
 
 const STARTS: [name: string, options: TestAppOptions, sentence: string | RegExp][] = [
-  [
-    'a method with scopes in a public gateway',
-    added({ providers: [ScopedGateway] }),
-    unprotected('ScopedGateway.scoped'),
-  ],
+  ['a method with scopes', added({ providers: [ScopedGateway] }), unprotected('ScopedGateway.scoped')],
   ['a gateway', added({ providers: [ClosedGateway] }), unprotected('ClosedGateway')],
   ['a query', added({ providers: [ClosedResolver] }), unprotected('ClosedResolver.pets')],
   ['a field of GraphQL', added({ providers: [ClosedFields] }), unprotected('ClosedFields.name')],
   ['a reference of GraphQL', added({ providers: [ClosedReferences] }), unprotected('ClosedReferences.find')],
   ['a handler of messages', added({ controllers: [ClosedMessages] }), unprotected('ClosedMessages.closed')],
-  [
-    'a resolver that a factory makes',
-    added({ providers: [{ provide: 'resolver', useFactory: () => new ClosedResolver() as object }] }),
-    'protect ClosedResolver.pets.',
-  ],
+  ['a resolver that a factory makes', added({ providers: [MADE_RESOLVER] }), 'protect ClosedResolver.pets.'],
   [
     'every handler that says nothing of its callers, or two things',
     added({ controllers: [TestUndecidedController] }),
@@ -152,11 +140,7 @@ const STARTS: [name: string, options: TestAppOptions, sentence: string | RegExp]
   ],
   [
     'a global pipe that would convert values',
-    added({
-      providers: [
-        { provide: APP_PIPE, useValue: globalPipe({ transformOptions: { enableImplicitConversion: true } }) },
-      ],
-    }),
+    added({ providers: [{ provide: APP_PIPE, useValue: globalPipe(CONVERTING) }] }),
     /: enableImplicitConversion of a global ValidationPipe\. Remove/,
   ],
   [
@@ -172,10 +156,7 @@ const STARTS: [name: string, options: TestAppOptions, sentence: string | RegExp]
 ];
 
 test.each(STARTS)('the start fails for %s', async (_, options, sentence) => {
-  await expect(createTestApp(options)).rejects.toMatchObject({
-    name: StartupError.name,
-    message: (typeof sentence === 'string'
-      ? expect.stringContaining(sentence)
-      : expect.stringMatching(sentence)) as string,
-  });
+  const starting = createTestApp(options);
+  await expect(starting).rejects.toThrow(sentence);
+  await expect(starting).rejects.toMatchObject({ name: StartupError.name });
 });

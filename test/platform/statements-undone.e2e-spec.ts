@@ -25,11 +25,10 @@ describeOnPostgresql('on a server', () => {
     await proxy.stop();
   });
 
-  test.each(
-    ['08P01', '0A000', '22023', '28000', '28P01', '3D000', '42501', '42704', '53300', '54000', '55000', '57P03'].concat(
-      ['XX000', '08006', '08004', '22P02', '42601', '53400', '57P01', 'XX001'],
-    ),
-  )('a log-in that is refused by SQLSTATE %s is 503, and the service serves again when it is not', async (code) => {
+  test.each([
+    ...['08P01', '0A000', '22023', '28000', '28P01', '3D000', '42501', '42704', '53300', '54000', '55000', '57P03'],
+    ...['XX000', '08006', '08004', '22P02', '42601', '53400', '57P01', 'XX001'],
+  ])('a log-in that is refused by SQLSTATE %s is 503, and the service serves again when it is not', async (code) => {
     await app.client.get('/v1/pets');
     proxy.refuseLogIns(code);
     const answer = await app.client.get('/v1/pets', { expects500: true });
@@ -86,15 +85,10 @@ describeOnPostgresql('on a server', () => {
         await citus.client.post('/v1/pets', pet, { expects500: true }),
       ];
     });
-    expect(
-      answers.map(({ status, json }) => [
-        status,
-        json.code as string,
-        / it may have been made/.test(String(json.message)),
-      ]),
-    ).toEqual([
-      [500, 'took_too_long', false],
-      [500, 'took_too_long', true],
+    const mayBeMade = expect.stringContaining(' it may have been made') as string;
+    expect(answers.map(({ json }) => json as unknown)).toMatchObject([
+      { status: 500, code: 'took_too_long', message: expect.not.stringContaining('may have been made') as string },
+      { status: 500, code: 'took_too_long', message: mayBeMade },
     ]);
     await citus.close();
     await own.drop();

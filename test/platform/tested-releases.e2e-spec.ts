@@ -11,7 +11,7 @@ afterEach(() => {
 });
 
 /** What a start says, whether Nest itself calls the handlers, and which rows of the contract fail. */
-async function observe(): Promise<{ warnings: string[]; metric?: string; isByNest: boolean; failures: unknown }> {
+async function observe(): Promise<Record<'warnings' | 'metric' | 'isByNest' | 'failures', unknown>> {
   const app = await createTestApp({ settings: { REQUEST_TIMEOUT_MS: '1500' } });
   const apiKey = await app.createApiKey({ scopes: ['metrics:read'] });
   const { text } = await app.client.get('/metrics', { apiKey });
@@ -21,12 +21,7 @@ async function observe(): Promise<{ warnings: string[]; metric?: string; isByNes
   const isByNest = !Object.hasOwn(executionContextCreator as object, 'create');
   const { failures } = isByNest ? await judgeApp(app) : { failures: [] };
   await app.close();
-  return {
-    warnings,
-    metric: /^petstore_untested_dependencies (\d+)$/m.exec(text)?.[1],
-    isByNest,
-    failures,
-  };
+  return { warnings, metric: /^petstore_untested_dependencies (\d+)$/m.exec(text)?.[1], isByNest, failures };
 }
 
 test('on tested releases nothing is said', async () => {

@@ -82,9 +82,8 @@ test('reads beside a transaction: refused on the embedded engine, one warning a 
   const lines = app.log.lines.length;
   expect(await twice).toEqual(Array(2).fill([undefined, [[0]]]));
   const warnings = app.log.lines.slice(lines).filter(({ msg }) => String(msg).includes('does not see'));
-  expect(warnings.map(({ level, msg }) => [level, /transactions\.e2e-spec/.test(String(msg))])).toEqual(
-    Array(2).fill([40, true]),
-  );
+  const warning = { level: 40, msg: expect.stringContaining('transactions.e2e-spec') as string };
+  expect(warnings).toMatchObject([warning, warning]);
 });
 
 test('in(dataSource.manager) writes outside the transaction, on purpose; the embedded engine has no second connection', async () => {
