@@ -86,9 +86,10 @@ describeOnPostgresql('on a server', () => {
       ];
     });
     const mayBeMade = expect.stringContaining(' it may have been made') as string;
-    expect(answers.map(({ json }) => json as unknown)).toMatchObject([
-      { status: 500, code: 'took_too_long', message: expect.not.stringContaining('may have been made') as string },
-      { status: 500, code: 'took_too_long', message: mayBeMade },
+    const isUnchanged = expect.not.stringContaining('it may have been made') as string;
+    expect(answers).toMatchObject([
+      { status: 500, json: { code: 'took_too_long', message: isUnchanged } },
+      { status: 500, json: { code: 'took_too_long', message: mayBeMade } },
     ]);
     await citus.close();
     await own.drop();
