@@ -6,22 +6,16 @@ const ROOT = join(import.meta.dirname, '../..');
 const LIBS = join(ROOT, 'libs');
 
 /** A second feature, with subfolders, that breaks no rule. */
-const ORDERS: [file: string, code: string][] = [
-  ['orders.controller.ts', `import { OrdersService } from './orders.service.js'; void OrdersService;`],
-  [
-    'orders.service.ts',
-    `import { PetsService } from '../pets/pets.service.js'; export class OrdersService { pets = PetsService; }`,
-  ],
-  ['order-status.ts', `export const STATUS = 'placed';`],
-  [
-    'entities/order.entity.ts',
-    `import { PetEntity } from '../../pets/pet.entity.js'; export class Order { pet = PetEntity; }`,
-  ],
-  [
-    'dto/order.dto.ts',
-    `import { Order } from '../entities/order.entity.js'; import { STATUS } from '../order-status.js'; void [Order, STATUS];`,
-  ],
-];
+const ORDERS = Object.entries({
+  'orders.controller.ts': `import { OrdersService } from './orders.service.js'; void OrdersService;`,
+  'orders.service.ts': `import { PetsService } from '../pets/pets.service.js'; export class OrdersService { p = PetsService; }`,
+  'order-status.ts': `export const STATUS = 'placed';`,
+  'entities/order.entity.ts': `import { PetEntity } from '../../pets/pet.entity.js'; export class Order { p = PetEntity; }`,
+  'dto/order.dto.ts': `
+    import { Order } from '../entities/order.entity.js';
+    import { STATUS } from '../order-status.js';
+    void [Order, STATUS];`,
+}).map(([file, code]) => [join('src/orders', file), code] as const);
 
 /** The importing file, an import that it must not have, and words of the linter's message. Imported files exist. */
 const FORBIDDEN_IMPORTS: [file: string, imported: string, message: string][] = [
@@ -70,6 +64,8 @@ const UNDOCUMENTED = [
   `export const a = (b: never) => { const { stack } = b.router; return stack; };`,
 ];
 
+const INTERNALS = UNDOCUMENTED.map((code) => ['libs/input/src/class-rules.internals.ts', code] as const);
+
 /** A file, code that it must not contain, and words of the linter's message. */
 const FORBIDDEN_CODE: [file: string, code: string, message: string][] = [
   ['src/pets/pet.dto.spec.ts', `it('works', () => undefined);`, 'Write test'],
@@ -94,10 +90,9 @@ const FORBIDDEN_CODE: [file: string, code: string, message: string][] = [
   ],
 ];
 
-const CASES = [
-  ...FORBIDDEN_IMPORTS.map(([file, imported, message]) => [file, `import * as a from '${imported}'; void a;`, message]),
-  ...FORBIDDEN_CODE,
-] as [file: string, code: string, message: string][];
+const CASES = FORBIDDEN_IMPORTS.map(([file, imported, message]): (typeof FORBIDDEN_CODE)[number] => {
+  return [file, `import * as a from '${imported}'; void a;`, message];
+}).concat(FORBIDDEN_CODE);
 
 /**
  * Runs in a separate process, because ESLint does not work inside Jest's module system. Rules that need types are left
@@ -121,67 +116,41 @@ const LINT = `
 
 let copy: RepositoryCopy;
 let messages: string[];
-let ordersMessages: string[];
-let internalsMessages: string[];
 let libraries: string[];
 
 /** Lints in a copy of the repository, to which the second feature is added. */
 beforeAll(async () => {
   copy = await RepositoryCopy.create();
-  const orders = ORDERS.map(([file, code]) => [join('src/orders', file), code] as const);
-  for (const [file, code] of orders) {
+  for (const [file, code] of ORDERS) {
     await mkdir(dirname(join(copy.path, file)), { recursive: true });
     await writeFile(join(copy.path, file), code);
   }
-  const internals = UNDOCUMENTED.map((code) => ['libs/input/src/class-rules.internals.ts', code] as const);
-  const files = [...orders, ...internals, ...CASES.map(([file, code]) => [file, code] as const)];
+  const files = [...CASES.map(([file, code]) => [file, code]), ...ORDERS, ...INTERNALS];
   const printed = await copy.run('--input-type=module', ['--eval', LINT, JSON.stringify(files)]);
-  const answer = JSON.parse(printed) as { messages: string[]; libraries: string[] };
-  ordersMessages = answer.messages.splice(0, orders.length);
-  internalsMessages = answer.messages.splice(0, internals.length);
-  ({ messages } = answer);
-  libraries = answer.libraries;
+  ({ messages, libraries } = JSON.parse(printed) as { messages: string[]; libraries: string[] });
 }, 240_000);
 afterAll(() => copy.remove());
 
-test.each(CASES.map(([file, code, message], index) => [file, code, message, index] as const))(
+test.each(CASES.map((row, index) => [...row, index] as const))(
   'the linter refuses in %s: %s',
-  (_file, _code, message, index) => {
-    expect(messages[index]).toContain(message);
-  },
+  (_file, _code, message, index) => expect(messages[index]).toContain(message),
 );
 
-test('the linter accepts a feature with subfolders', () => {
-  expect(ordersMessages).toEqual(ORDERS.map(() => ''));
+test('the linter accepts a feature with subfolders, and in *.internals.ts what a dependency does not document', () => {
+  expect(messages.slice(CASES.length)).toEqual([...ORDERS, ...INTERNALS].map(() => ''));
 });
 
-test('the linter accepts in *.internals.ts what a dependency does not document', () => {
-  expect(internalsMessages).toEqual(UNDOCUMENTED.map(() => ''));
-});
-
-/** The doors that each library imports. */
-async function importedDoors(): Promise<Map<string, Set<string>>> {
+test('the order of libraries names exactly the folders, and no import, dynamic or of types, runs up', async () => {
   const files = (await readdir(LIBS, { recursive: true })).filter((file) =>
     /^[^/]+\/(src\/.*)?[^/]+(?<!\.spec)\.ts$/.test(file),
   );
-  const doors = new Map<string, Set<string>>();
+  const folderOf = (file: string): string => file.split('/', 1)[0] as string;
+  expect(libraries.toSorted()).toEqual([...new Set(files.map(folderOf))].sort());
+  const up: string[] = [];
   for (const file of files) {
-    const library = file.split('/', 1)[0] as string;
-    const imported = doors.get(library) ?? new Set();
     const text = await readFile(join(LIBS, file), 'utf8');
-    for (const [, name = ''] of text.matchAll(/(?:from |import\()'#([^']+)'/g)) imported.add(name);
-    doors.set(library, imported);
+    for (const [, name = ''] of text.matchAll(/(?:from |import\()'#([^']+)'/g))
+      if (libraries.indexOf(name) >= libraries.indexOf(folderOf(file))) up.push(`${file} imports ${name}`);
   }
-  return doors;
-}
-
-test('the order of libraries names exactly the folders, and no import, dynamic or of types, runs up', async () => {
-  const doors = await importedDoors();
-  expect(libraries.toSorted()).toEqual([...doors.keys()].sort());
-  const up = [...doors].flatMap(([library, imported]) =>
-    [...imported]
-      .filter((name) => libraries.indexOf(name) >= libraries.indexOf(library))
-      .map((name) => `${library} imports ${name}`),
-  );
   expect(up).toEqual([]);
 });
