@@ -24,22 +24,19 @@ class Pipe {
   text = '';
   /** Number of lines read so far. */
   lineCount = 0;
+  /** The file descriptor for a child's standard output. */
+  readonly writer: number;
   private readonly reader: number;
-  private readonly writer: number;
   private isOpen = true;
   private readonly decoder = new TextDecoder();
 
-  constructor(directory: string) {
+  constructor() {
+    const directory = mkdtempSync(join(tmpdir(), 'petstore-log-'));
     const path = join(directory, 'log');
-    rmSync(path, { force: true });
     execFileSync('mkfifo', [path]);
     this.reader = openSync(path, constants.O_RDONLY | constants.O_NONBLOCK);
     this.writer = openSync(path, constants.O_WRONLY);
-  }
-
-  /** The file descriptor for a child's standard output. */
-  get end(): number {
-    return this.writer;
+    rmSync(directory, { recursive: true });
   }
 
   /** Reads at most `most` bytes, and returns whether there were any. */
@@ -65,12 +62,6 @@ class Pipe {
     expect(holds()).toBe(true);
   }
 
-  /** Reads until these processes have ended, and then the rest of their output. */
-  async readToTheEnd(writers: readonly Writer[], most?: number): Promise<void> {
-    await this.readUntil(() => writers.every(({ hasEnded }) => hasEnded), most);
-    while (this.read(65_536));
-  }
-
   /** The lines read so far. Each must be one complete JSON object. */
   get lines(): Line[] {
     const lines = this.text.split('\n');
@@ -90,10 +81,9 @@ interface Line {
   readonly pid: number;
   readonly number: number;
   readonly text: string;
-  readonly msg: string;
 }
 
-/** A process that writes log lines on command. */
+/** A process that writes log lines on command, until the end of the test. */
 class Writer {
   hasEnded = false;
   /** The exit code; null when a signal ended the process. */
@@ -101,7 +91,8 @@ class Writer {
   readonly child: ChildProcess;
   private readonly answers: AsyncIterator<string>;
 
-  constructor(output: number) {
+  constructor(output = pipe.writer) {
+    writers.push(this);
     const program = join(import.meta.dirname, 'support/log-writer.js');
     this.child = spawn(process.execPath, ['--expose-gc', program], { stdio: ['pipe', output, 'pipe'] });
     this.ended = once(this.child, 'close').then(([code]) => {
@@ -109,10 +100,6 @@ class Writer {
       return code as number | null;
     });
     this.answers = createInterface({ input: this.child.stderr! })[Symbol.asyncIterator]();
-  }
-
-  get pid(): number {
-    return this.child.pid as number;
   }
 
   /** Sends a command and waits for its reply. */
@@ -124,12 +111,11 @@ class Writer {
   }
 }
 
-const directory = mkdtempSync(join(tmpdir(), 'petstore-log-'));
 const writers: Writer[] = [];
 let pipe: Pipe;
 
 beforeEach(() => {
-  pipe = new Pipe(directory);
+  pipe = new Pipe();
 });
 afterEach(async () => {
   for (const writer of writers.splice(0)) {
@@ -138,13 +124,6 @@ afterEach(async () => {
   }
   pipe.close();
 });
-afterAll(() => rmSync(directory, { recursive: true }));
-
-function start(output = pipe.end): Writer {
-  const writer = new Writer(output);
-  writers.push(writer);
-  return writer;
-}
 
 const upTo = (count: number): number[] => Array.from({ length: count }, (_, index) => index);
 
@@ -153,11 +132,12 @@ test.each<[how: string, end: (process: ChildProcess) => unknown, lastLines: numb
   ['process.exit', ({ stdin }) => stdin?.write('exit\n'), 0],
   ['an empty event loop', ({ stdin }) => stdin?.end(), 0],
 ])('no line is lost when a process with a full pipe and a slow reader ends by %s', async (_, end, lastLines) => {
-  const writer = start();
+  const writer = new Writer();
   // More than twice the capacity of a pipe.
   await writer.tell('write 500 500');
   end(writer.child);
-  await pipe.readToTheEnd([writer]);
+  await pipe.readUntil(() => writer.hasEnded);
+  while (pipe.read(65_536));
   expect(await writer.ended).toBe(0);
   expect(pipe.text.length).toBeGreaterThan(2 * 65_536);
   expect(pipe.lines.map(({ number }) => number)).toEqual(upTo(500 + lastLines));
@@ -165,7 +145,7 @@ test.each<[how: string, end: (process: ChildProcess) => unknown, lastLines: numb
 
 test('lines of processes that share a full pipe never mix', async () => {
   const count = 10_000;
-  const sharing = [start(), start(), start()];
+  const sharing = [new Writer(), new Writer(), new Writer()];
   await Promise.all(sharing.map((writer) => writer.tell('write 1 1')));
   for (let round = 0; round < 10; round++) {
     const written = Promise.all(sharing.map((writer) => writer.tell(`write ${count / 10} 900`)));
@@ -178,45 +158,37 @@ test('lines of processes that share a full pipe never mix', async () => {
   // Read the rest in large steps, which is faster.
   await pipe.readUntil(() => pipe.lineCount === sharing.length * (count + 1));
   const { lines } = pipe;
-  for (const { pid } of sharing) {
-    expect(lines.filter((line) => line.pid === pid).map(({ number }) => number)).toEqual(upTo(count + 1));
+  for (const { child } of sharing) {
+    expect(lines.filter(({ pid }) => pid === child.pid).map(({ number }) => number)).toEqual(upTo(count + 1));
   }
 });
 
 test('a line is written soon, even if no other line follows and the process keeps running', async () => {
-  const writer = start();
+  const writer = new Writer();
   await writer.tell('write 1 10');
   await pipe.readUntil(() => pipe.text.endsWith('\n'));
   expect(pipe.lines).toHaveLength(1);
   await writer.tell('write 1 10');
-  await pipe.readUntil(() => pipe.text.split('\n').length === 3);
+  await pipe.readUntil(() => pipe.lineCount === 2);
   expect([pipe.lines.map(({ number }) => number), writer.hasEnded]).toEqual([[0, 1], false]);
 });
 
 test('a line longer than a block, or than a pipe, arrives whole and in order', async () => {
-  const writer = start();
-  await writer.tell('write 1 10');
-  await writer.tell('write 1 5000');
-  await writer.tell('write 1 300000');
-  await writer.tell('write 1 10');
-  await pipe.readUntil(() => pipe.text.split('\n').length === 5);
-  expect(pipe.lines.map(({ number, text }) => [number, text.length])).toEqual([
-    [0, 10],
-    [1, 5_000],
-    [2, 300_000],
-    [3, 10],
-  ]);
+  const writer = new Writer();
+  const lengths = [10, 5_000, 300_000, 10];
+  for (const length of lengths) await writer.tell(`write 1 ${length}`);
+  await pipe.readUntil(() => pipe.lineCount === lengths.length);
+  expect(pipe.lines.map(({ number, text }) => [number, text.length])).toEqual([...lengths.entries()]);
 });
 
 test('without a reader the process keeps running, keeps only a bounded part of the log, the oldest, and later logs how many lines are missing', async () => {
-  const writer = start();
+  const writer = new Writer();
   await writer.tell('write 1000 1000');
   expect(await writer.tell('dropped')).toBe('0');
   const before = Number(await writer.tell('memory'));
   // About 75 MiB.
   for (let round = 0; round < 25; round++) await writer.tell('write 2000 1500');
-  const held = Number(await writer.tell('memory')) - before;
-  expect(held).toBeLessThan(32 * MEBIBYTE);
+  expect(Number(await writer.tell('memory')) - before).toBeLessThan(32 * MEBIBYTE);
   const dropped = Number(await writer.tell('dropped'));
   expect(dropped).toBeGreaterThan(10_000);
 
@@ -225,13 +197,10 @@ test('without a reader the process keeps running, keeps only a bounded part of t
   await writer.tell('write 1 10');
   await pipe.readUntil(() => pipe.text.slice(-300).includes('"number":51000,'));
   const lines = pipe.lines;
-  const [gap, last] = lines.splice(-2);
-  expect(gap).toMatchObject({
-    level: 40,
-    lines: dropped,
-    msg: `${dropped} lines of the log were dropped before this one.`,
-  });
-  expect(last?.number).toBe(51_000);
+  expect(lines.splice(-2)).toMatchObject([
+    { level: 40, lines: dropped, msg: `${dropped} lines of the log were dropped before this one.` },
+    { number: 51_000 },
+  ]);
   const numbers = lines.map(({ number }) => number);
   expect(numbers).toHaveLength(51_000 - dropped);
   expect(numbers).toEqual([...numbers].sort((one, other) => one - other));
@@ -243,14 +212,14 @@ test('without a reader the process keeps running, keeps only a bounded part of t
 });
 
 test('without a reader the process can end', async () => {
-  const writer = start();
+  const writer = new Writer();
   await writer.tell('write 1000 1000');
   writer.child.kill('SIGTERM');
   expect(await writer.ended).toBe(0);
 });
 
 test('after the reader has closed the pipe, the process keeps running and can end', async () => {
-  const writer = start();
+  const writer = new Writer();
   await writer.tell('write 1000 1000');
   pipe.close();
   expect(await writer.tell('write 1000 1000')).toBe('done');
@@ -260,11 +229,9 @@ test('after the reader has closed the pipe, the process keeps running and can en
   expect(await writer.ended).toBe(0);
 });
 
-const FULL_DISK = '/dev/full';
-
-test(`with a full disk for the log (${FULL_DISK}) the process keeps running and can end`, async () => {
-  const output = openSync(FULL_DISK, 'w');
-  const writer = start(output);
+test('with a full disk for the log the process keeps running and can end', async () => {
+  const output = openSync('/dev/full', 'w');
+  const writer = new Writer(output);
   closeSync(output);
   expect(await writer.tell('write 1000 1000')).toBe('done');
   await sleep(200);
