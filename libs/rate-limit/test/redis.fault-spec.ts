@@ -7,10 +7,8 @@ import { type AddressInfo, createServer, type Server } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { ApiKeysService } from '#access';
 import { RateLimiter } from '../src/rate-limiter.js';
 import { createTestApp, type TestApp } from '../../../test/support/app.js';
-import { createTestDatabase, type TestDatabase } from '../../../test/support/database.js';
 import { call, countAllowed } from '../../../test/support/calls.js';
 import { handedOver } from '../../../test/support/engines.js';
 import { until } from '../../../test/support/until.js';
@@ -20,7 +18,6 @@ import { freePort, type Program, startProgram } from '../../../test/support/prog
 
 let port: number;
 let redis: Program;
-let database: TestDatabase;
 let one: TestApp;
 let two: TestApp;
 
@@ -32,24 +29,26 @@ function startRedis(port: number, ...options: string[]): Promise<Program> {
 beforeAll(async () => {
   port = await freePort();
   redis = await startRedis(port);
-  database = await createTestDatabase();
   const settings = { REDIS_URL: `redis://127.0.0.1:${port}`, RATE_LIMIT_PER_MINUTE: '6' };
-  one = await createTestApp({ database, settings });
-  two = await createTestApp({ database, settings });
+  one = await createTestApp({ settings });
+  two = await createTestApp({ database: one.database, settings });
 });
 afterAll(async () => {
-  await one.close();
   await two.close();
-  await database.drop();
+  await one.close();
   await redis.stop();
+  // Waits until the services have closed their connections.
+  for (const server of servers) await once(server.close(), 'close');
 });
 
+const servers: Server[] = [];
 let clients = 0;
 
 /** A key of a new client, which has all its calls left. */
-async function newKey(name: string): Promise<string> {
-  return (await one.nest.get(ApiKeysService).create({ client: `${name}-${++clients}` })).secret;
-}
+const newKey = (): Promise<string> => one.createApiKey({ client: `client-${++clients}` });
+
+/** The log of both instances. */
+const logged = (): string => one.log.text + two.log.text;
 
 /**
  * Runs a round, and repeats it with another client if an instance has counted without Redis: on a busy machine a
@@ -65,23 +64,21 @@ async function whileShared<Result>(round: () => Promise<Result>): Promise<Result
 }
 
 /** How often the instances have begun to count without Redis. */
-function outages(): number {
-  return `${one.log.text}${two.log.text}`.split(/Redis is (?:slow|unreachable)/).length;
-}
+const outages = (): number => logged().split(/Redis is (?:slow|unreachable)/).length;
 
 /** Waits until both instances count calls in Redis. After a failure they do not use it for one second. */
 async function untilShared(): Promise<void> {
   for (const deadline = performance.now() + 20_000; ; await sleep(100)) {
-    const key = await newKey('asking');
+    const key = await newKey();
     for (const app of [one, two]) await call(app, key);
     if (![one, two].some(({ nest }) => nest.get(RateLimiter).shared?.isAway)) return;
-    if (performance.now() > deadline) throw new Error(`Redis does not come back:\n${one.log.text}${two.log.text}`);
+    if (performance.now() > deadline) throw new Error(`Redis does not come back:\n${logged()}`);
   }
 }
 
 test('two instances share one limit', async () => {
   const takeTurns = async (): Promise<unknown[]> => {
-    const key = await newKey('sharing');
+    const key = await newKey();
     const fields: string[] = [];
     for (const app of [one, two, one, two, one, two, one, two]) {
       const { status, headers } = await call(app, key);
@@ -95,7 +92,7 @@ test('two instances share one limit', async () => {
   ]);
   // Concurrent calls of one client take one token each.
   const burst = async (): Promise<number> => {
-    const key = await newKey('bursting');
+    const key = await newKey();
     const answers = await Promise.all(Array.from({ length: 20 }, (_, index) => call(index % 2 ? one : two, key)));
     return answers.filter(({ status }) => status === 200).length;
   };
@@ -106,7 +103,7 @@ test('a hanging Redis delays requests by at most 50 ms, and each instance counts
   const rounds: { slowest: number; waited: number }[] = [];
   for (let round = 0; round < 3; round++) {
     const key = await whileShared(async () => {
-      const used = await newKey('hanging');
+      const used = await newKey();
       for (const app of [one, two]) await call(app, used);
       return used;
     });
@@ -126,31 +123,29 @@ test('a hanging Redis delays requests by at most 50 ms, and each instance counts
   expect(Math.min(...rounds.map(({ slowest }) => slowest))).toBeLessThan(250);
   // Only the first request waits for Redis; then the instance does not use it for one second.
   expect(Math.min(...rounds.map(({ waited }) => waited))).toBeLessThanOrEqual(2);
-  expect(one.log.text + two.log.text).toContain(
-    'Redis is slow: each instance limits its clients by itself. Command timed out',
-  );
+  expect(logged()).toContain('Redis is slow: each instance limits its clients by itself. Command timed out');
 });
 
 test('without Redis each instance counts by itself, and after its return they share the limit', async () => {
   await redis.stop();
-  const key = await newKey('returning');
+  const key = await newKey();
   expect(await countAllowed(one, key, 8)).toBe(6);
   expect(await countAllowed(two, key, 8)).toBe(6);
   redis = await startRedis(port);
   const together = async (): Promise<number> => {
-    const shared = await newKey('together');
+    const shared = await newKey();
     return (await countAllowed(one, shared, 4)) + (await countAllowed(two, shared, 4));
   };
   expect(await whileShared(together)).toBe(6);
-  expect(one.log.text + two.log.text).toContain('Redis is back: the instances share their rate limits again.');
+  expect(logged()).toContain('Redis is back: the instances share their rate limits again.');
 });
 
 test('a bucket that is none is not taken as a response, and buckets end with their window', async () => {
   const client = new Redis(port, '127.0.0.1');
-  const key = await newKey('broken');
+  const key = await newKey();
   await untilShared();
   await call(one, key);
-  const { host, pathname } = new URL(database.settings.DATABASE_URL as string);
+  const { host, pathname } = new URL(one.database.settings.DATABASE_URL as string);
   const names = await client.keys('*');
   expect(names.filter((name) => !name.startsWith(`petstore:bucket:${host}${pathname}:`))).toEqual([]);
   const lifetimes = await Promise.all(names.map((name) => client.pttl(name)));
@@ -160,15 +155,26 @@ test('a bucket that is none is not taken as a response, and buckets end with the
     await call(one, key);
     for (const name of await client.keys('*')) await client.hset(name, 'tokens', tokens);
     const { status, headers } = await call(one, key);
-    expect([tokens, status, headers.ratelimit]).toEqual([
-      tokens,
-      200,
-      expect.stringMatching(/^"client";r=[0-5];t=\d+$/),
-    ]);
+    const left = expect.stringMatching(/^"client";r=[0-5];t=\d+$/) as string;
+    expect([tokens, status, headers.ratelimit]).toEqual([tokens, 200, left]);
     await client.flushall();
   }
   client.disconnect();
 });
+
+/** Starts a server on a free port, until the end of the tests. Returns the port. */
+async function listen(server: Server): Promise<number> {
+  servers.push(server.listen(0, '127.0.0.1'));
+  await once(server, 'listening');
+  return (server.address() as AddressInfo).port;
+}
+
+/** Starts an instance with another Redis for one test. */
+async function withRedis(url: string, test: (alone: TestApp) => Promise<void>): Promise<void> {
+  const settings = { REDIS_URL: url, RATE_LIMIT_PER_MINUTE: '6' };
+  const alone = await createTestApp({ database: one.database, settings });
+  await test(alone).finally(() => alone.close());
+}
 
 test.each([
   ['nil', '$-1\r\n'],
@@ -179,26 +185,17 @@ test.each([
     socket.on('data', (bytes) => {
       for (const _command of String(bytes).matchAll(/^\*\d+\r$/gm)) commands += Number(socket.write(answer));
     }),
-  ).listen(0, '127.0.0.1');
-  await once(server, 'listening');
-  const settings = { REDIS_URL: `redis://127.0.0.1:${(server.address() as AddressInfo).port}` };
-  const alone = await createTestApp({ database, settings: { ...settings, RATE_LIMIT_PER_MINUTE: '6' } });
-  try {
+  );
+  await withRedis(`redis://127.0.0.1:${await listen(server)}`, async (alone) => {
     await until(() => commands > 0);
     await sleep(100);
-    expect((await call(alone, await newKey('answering'))).headers.ratelimit).toBe('"client";r=5;t=10');
+    expect((await call(alone, await newKey())).headers.ratelimit).toBe('"client";r=5;t=10');
     expect(alone.log.text).toContain('Redis is unreachable: each instance limits its clients by itself. It returned ');
-  } finally {
-    await alone.close();
-    // Waits until the service has closed its connection.
-    await once(server.close(), 'close');
-  }
+  });
 });
 
 describe('a wrong REDIS_URL is named in one line of the log, and the service starts and counts by itself', () => {
   const programs: Program[] = [];
-  const servers: Server[] = [];
-  let plain: number;
   let withPassword: number;
   let withTls: number;
   let home: string;
@@ -211,45 +208,34 @@ describe('a wrong REDIS_URL is named in one line of the log, and the service sta
       ...['-subj', '/CN=localhost', '-keyout', key, '-out', certificate],
     ]);
     expect([made.error, made.status]).toEqual([undefined, 0]);
-    [plain, withPassword, withTls] = [await freePort(), await freePort(), await freePort()];
-    programs.push(await startRedis(plain));
+    [withPassword, withTls] = [await freePort(), await freePort()];
     programs.push(await startRedis(withPassword, '--requirepass', 'secret-word'));
     const tls = ['--tls-cert-file', certificate, '--tls-key-file', key, '--tls-auth-clients', 'no'];
     // The last of two ports counts.
     programs.push(await startRedis(withTls, '--port', '0', '--tls-port', `${withTls}`, ...tls));
   });
   afterAll(async () => {
-    for (const server of servers) server.close();
     await Promise.all(programs.map(({ stop }) => stop()));
     await rm(home, { recursive: true });
   });
 
-  /** The port of a server of HTTP. */
-  async function http(): Promise<number> {
-    const server = createHttpServer((_, response) => response.end()).listen(0, '127.0.0.1');
-    servers.push(server);
-    await once(server, 'listening');
-    return (server.address() as AddressInfo).port;
-  }
-
+  const http = (): Promise<number> => listen(createHttpServer((_, response) => response.end()));
   const { port: postgresql } = new URL(handedOver('serverUrl'));
 
   test.each<[string, () => string | Promise<string>, RegExp]>([
-    ['TLS without TLS', () => `rediss://127.0.0.1:${plain}`, /correct REDIS_URL/],
+    ['TLS without TLS', () => `rediss://127.0.0.1:${port}`, /correct REDIS_URL/],
     ['no TLS with TLS', () => `redis://127.0.0.1:${withTls}`, /correct REDIS_URL/],
     ['an unknown authority', () => `rediss://127.0.0.1:${withTls}`, /certificate.* correct REDIS_URL/],
     ['no password', () => `redis://127.0.0.1:${withPassword}`, /NOAUTH.* correct REDIS_URL/],
     ['a wrong password', () => `redis://:no-secret-word@127.0.0.1:${withPassword}`, /WRONGPASS.* correct REDIS_URL/],
-    ['a wrong user', () => `redis://user:no-secret-word@127.0.0.1:${plain}`, /WRONGPASS.* correct REDIS_URL/],
+    ['a wrong user', () => `redis://user:no-secret-word@127.0.0.1:${port}`, /WRONGPASS.* correct REDIS_URL/],
     ['a server of HTTP', async () => `redis://127.0.0.1:${await http()}`, /correct REDIS_URL/],
     ['TLS to a server of HTTP', async () => `rediss://127.0.0.1:${await http()}`, /REDIS_URL/],
     ['PostgreSQL', () => `redis://127.0.0.1:${postgresql}`, /REDIS_URL/],
     ['a host that does not exist', () => 'redis://nowhere.invalid', /getaddrinfo/],
   ])('%s', async (_, urlOf, expected) => {
-    const settings = { REDIS_URL: await urlOf(), RATE_LIMIT_PER_MINUTE: '6' };
-    const alone = await createTestApp({ database, settings });
-    try {
-      const key = await newKey('alone');
+    await withRedis(await urlOf(), async (alone) => {
+      const key = await newKey();
       // One call before Redis may have refused anything, and one after.
       expect((await call(alone, key)).status).toBe(200);
       await until(() => /"msg":"Redis/.test(alone.log.text));
@@ -260,8 +246,6 @@ describe('a wrong REDIS_URL is named in one line of the log, and the service sta
       expect(lines).toEqual([expect.stringMatching(expected) as string]);
       expect(lines[0]).toContain('Redis is unreachable: each instance limits its clients by itself. ');
       expect(alone.log.text).not.toContain('secret-word');
-    } finally {
-      await alone.close();
-    }
+    });
   });
 });
