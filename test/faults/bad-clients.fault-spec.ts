@@ -14,7 +14,6 @@ import { residentMiB } from '../support/witness.js';
 
 const API_KEY = 'bootstrap-key-of-the-fault-tests';
 const REQUEST_TIMEOUT_MS = 2_500;
-const KEEP_ALIVE_TIMEOUT_MS = 20_000;
 const REQUESTS_IN_FLIGHT = 100;
 /** Requests that a client pipelines; those of all silent clients together stay below MAX_PIPELINED_REQUESTS. */
 const PIPELINED = 40;
@@ -37,7 +36,7 @@ beforeAll(async () => {
       BOOTSTRAP_API_KEY: API_KEY,
       RATE_LIMIT_PER_MINUTE: '0',
       REQUEST_TIMEOUT_MS: String(REQUEST_TIMEOUT_MS),
-      KEEP_ALIVE_TIMEOUT_MS: String(KEEP_ALIVE_TIMEOUT_MS),
+      KEEP_ALIVE_TIMEOUT_MS: '20000',
       MAX_REQUESTS_IN_FLIGHT: String(REQUESTS_IN_FLIGHT),
     },
     tmpdir(),
@@ -52,11 +51,14 @@ afterEach(() => {
 });
 afterAll(() => service.kill());
 
-/** Checks that no place in flight was lost: the largest allowed number of requests is served at the same time. */
-async function expectAllPlaces(): Promise<void> {
-  const calls = Array.from({ length: REQUESTS_IN_FLIGHT }, () => send(LIST, { origin, apiKey: API_KEY }));
-  expect((await Promise.all(calls)).map(({ status }) => status)).toEqual(calls.map(() => 200));
+/** Sends a request several times at the same moment; all must succeed. */
+async function expectServed(request: LoadRequest, count: number, status = 200): Promise<void> {
+  const calls = Array.from({ length: count }, () => send(request, { origin, apiKey: API_KEY }));
+  expect((await Promise.all(calls)).map((outcome) => outcome.status)).toEqual(calls.map(() => status));
 }
+
+/** Checks that no place in flight was lost: the largest allowed number of requests is served at the same time. */
+const expectAllPlaces = (): Promise<void> => expectServed(LIST, REQUESTS_IN_FLIGHT);
 
 /** Opens a raw connection, on which a test can send what no HTTP client sends. */
 async function open(): Promise<Socket> {
@@ -90,26 +92,33 @@ async function trickle(socket: Socket, bytes: string): Promise<{ answer: string;
   return { answer, ms: performance.now() - startedAt };
 }
 
-/** Sends other requests until `during` settles. All must succeed. */
-async function othersAreServed(during: Promise<unknown>): Promise<void> {
+/** Sends other requests until `during` settles. All must succeed. Returns the value of `during`. */
+async function othersAreServed<Value>(during: Promise<Value>): Promise<Value> {
   let isOver = false;
   void during.finally(() => (isOver = true));
   do {
-    expect((await send(LIST, { origin, apiKey: API_KEY })).status).toBe(200);
+    await expectServed(LIST, 1);
     await sleep(50);
   } while (!isOver);
-}
-
-/** Makes the service allocate its memory for responses of any size, so that later growth has another cause. */
-async function warmUp(): Promise<void> {
-  const list: LoadRequest = { method: 'GET', path: '/v1/pets?limit=100' };
-  for (let round = 0; round < 10; round++) {
-    const calls = Array.from({ length: REQUESTS_IN_FLIGHT / 2 }, () => send(list, { origin, apiKey: API_KEY }));
-    expect((await Promise.all(calls)).map(({ status }) => status)).toEqual(calls.map(() => 200));
-  }
+  return during;
 }
 
 const memory = (): number => residentMiB(service.pid);
+
+/** The memory after the service has allocated that for responses of any size, so that later growth has another cause. */
+async function warmMemory(): Promise<number> {
+  const list: LoadRequest = { method: 'GET', path: '/v1/pets?limit=100' };
+  for (let round = 0; round < 10; round++) await expectServed(list, REQUESTS_IN_FLIGHT / 2);
+  return memory();
+}
+
+/** The largest memory for some time, or until a condition holds. */
+async function peakMemory(ms: number, isOver = (): boolean => false): Promise<number> {
+  let peak = 0;
+  for (const deadline = Date.now() + ms; Date.now() < deadline && !isOver(); await sleep(50))
+    peak = Math.max(peak, memory());
+  return peak;
+}
 
 test('slow header sections and bodies get 408 and a closed connection, and take no place in flight', async () => {
   const clients = 1.5 * REQUESTS_IN_FLIGHT;
@@ -125,9 +134,7 @@ test('slow header sections and bodies get 408 and a closed connection, and take 
     }
     await send(LIST, { origin, apiKey: API_KEY });
   }
-  const all = Promise.all([Promise.all(heads), Promise.all(bodies)]);
-  await othersAreServed(all);
-  const [ofHeads, ofBodies] = await all;
+  const [ofHeads, ofBodies] = await othersAreServed(Promise.all([Promise.all(heads), Promise.all(bodies)]));
   for (const { answer } of [...ofHeads, ...ofBodies]) {
     expect(answer).toMatch(/^HTTP\/1\.1 408 [^]*\r\nConnection: close\r\n[^]*"code":"request_timeout"/);
   }
@@ -137,35 +144,21 @@ test('slow header sections and bodies get 408 and a closed connection, and take 
 
 test('clients that pipeline requests and never read are disconnected, and cost a bounded amount of memory', async () => {
   const name = '\u{1f40e}'.repeat(255);
-  for (let count = 0; count < 100; count += REQUESTS_IN_FLIGHT) {
-    const create: LoadRequest = { method: 'POST', path: '/v1/pets', body: JSON.stringify({ name, categoryId: 1 }) };
-    await Promise.all(Array.from({ length: REQUESTS_IN_FLIGHT }, () => send(create, { origin, apiKey: API_KEY })));
-  }
+  const create: LoadRequest = { method: 'POST', path: '/v1/pets', body: JSON.stringify({ name, categoryId: 1 }) };
+  await expectServed(create, 100, 201);
   // Each response has a hundred of these: over 100 000 bytes.
   const requests = `GET /v1/pets?limit=100 HTTP/1.1\r\n${AUTHORIZED}\r\n`.repeat(PIPELINED);
   const silent = 50;
-  // Each takes one to two times the 30 s after which such a connection is cut.
-  const rounds = 2;
-  await warmUp();
-  const before = memory();
-  let peak = 0;
-  for (let round = 0; round < rounds; round++) {
+  const before = await warmMemory();
+  // Each takes one to two times the 30 s after which such a connection is cut; the second needs no more memory.
+  for (let round = 0; round < 2; round++) {
     const clients = await openMany(silent);
     const earlier = abortedRequests();
     for (const socket of clients) socket.pause().write(requests);
-    const cut = (async () => {
-      const deadline = Date.now() + 90_000;
-      while (abortedRequests() - earlier < clients.length && Date.now() < deadline) {
-        peak = Math.max(peak, memory());
-        await sleep(50);
-      }
-      return abortedRequests() - earlier;
-    })();
-    await othersAreServed(cut);
-    expect(await cut).toBe(clients.length);
+    const peak = await othersAreServed(peakMemory(90_000, () => abortedRequests() - earlier >= silent));
+    expect(abortedRequests() - earlier).toBe(silent);
+    expect(peak - before).toBeLessThan(150);
   }
-  // The bound does not depend on the number of rounds.
-  expect(peak - before).toBeLessThan(150);
 }, 300_000);
 
 /** Number of requests in the log whose responses could not be delivered. */
@@ -188,13 +181,10 @@ test('a client that reads slowly gets its whole response', async () => {
 
 test('5,000 silent connections cost less than 150 KiB each, and are closed', async () => {
   const count = 5_000;
-  await warmUp();
-  const before = memory();
-  const clients = await openMany(count);
-  const ends = clients.map((socket) => once(socket.resume(), 'close'));
+  const before = await warmMemory();
+  const ends = (await openMany(count)).map((socket) => once(socket.resume(), 'close'));
   await othersAreServed(sleep(300));
-  const each = ((memory() - before) * 1_024) / count;
-  expect(each).toBeLessThan(150);
+  expect(((memory() - before) * 1_024) / count).toBeLessThan(150);
   await Promise.all(ends);
 }, 60_000);
 
@@ -213,18 +203,12 @@ test('a connection reset during a body or behind broken bytes is no error, and f
 
 test('clients that pipeline megabytes of requests and do not read cost less than 400 MiB, and the others are served', async () => {
   const requests = `GET /v1/pets?limit=1 HTTP/1.1\r\n${AUTHORIZED}\r\n`.repeat(20_000);
-  await warmUp();
-  const before = memory();
+  const before = await warmMemory();
   const clients = await openMany(300);
   // First 40 large responses that nobody reads: more than the buffers of the operating system hold.
   for (const socket of clients) {
     socket.pause();
     socket.write(`GET /openapi.json HTTP/1.1\r\n${AUTHORIZED}\r\n`.repeat(40) + requests);
   }
-  let peak = 0;
-  const watched = (async () => {
-    for (const deadline = Date.now() + 1_000; Date.now() < deadline; await sleep(50)) peak = Math.max(peak, memory());
-  })();
-  await othersAreServed(watched);
-  expect(peak - before).toBeLessThan(400);
+  expect((await othersAreServed(peakMemory(1_000))) - before).toBeLessThan(400);
 }, 60_000);
