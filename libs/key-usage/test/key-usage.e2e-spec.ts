@@ -5,12 +5,7 @@ import { Database } from '#postgres';
 import { asUnavailable } from '../../postgres/src/connections/connection-errors.js';
 import { KeyUsageRetention } from '../src/key-usage.module.js';
 import { createTestApp, type TestApp } from '../../../test/support/app.js';
-import {
-  createTestDatabase,
-  describeOnPostgresql,
-  type TestDatabase,
-  testOnce,
-} from '../../../test/support/database.js';
+import { createTestDatabase, describeOnPostgresql, testOnce } from '../../../test/support/database.js';
 import { HOSTILE, setDefaults } from '../../../test/support/hostile-settings.js';
 import { partitionTables } from '../../../test/support/partitioned-tables.js';
 import { until } from '../../../test/support/until.js';
@@ -28,6 +23,9 @@ function storedUsage(app: TestApp): Promise<unknown[][]> {
     FROM key_usage JOIN api_key ON api_key.id = key_id JOIN client ON client.id = client_id
     ORDER BY day, client.name, operation, key_id`);
 }
+
+/** The stored numbers of calls, in the same order. */
+const storedCalls = async (app: TestApp): Promise<unknown[]> => (await storedUsage(app)).map((row) => row[3]);
 
 function call(app: TestApp, path: string, agent?: string, apiKey = app.apiKey): Promise<unknown> {
   return app.client.get(path, { apiKey, headers: { 'user-agent': agent } });
@@ -78,20 +76,18 @@ describe('one instance', () => {
     expect(await failures()).toBe(2);
     expect(app.log.text).toContain('The usage of API keys could not be written and waits: ');
     await usage.write();
-    expect((await storedUsage(app)).map((row) => row[3])).toEqual([2]);
+    expect(await storedCalls(app)).toEqual([2]);
   });
 
   test('refused calls of a valid key are counted, calls without a valid key are not', async () => {
     await app.client.post('/v1/pets', '{');
     await app.client.get('/v1/pets', { apiKey: null });
     await app.client.get('/v1/pets', { apiKey: 'unknown-key-unknown-key' });
-    const { secret } = await app.nest.get(ApiKeysService).create({ client: 'reader', scopes: ['pets:read'] });
-    await app.client.post('/v1/pets', '{', { apiKey: secret });
+    const apiKey = await app.createApiKey({ client: 'reader', scopes: ['pets:read'] });
+    await app.client.post('/v1/pets', '{', { apiKey });
     await usage.write();
-    expect((await storedUsage(app)).map(([client, operation, , calls]) => [client, operation, calls])).toEqual([
-      ['reader', 'createPet', 1],
-      ['test-client', 'createPet', 1],
-    ]);
+    const counted = (await storedUsage(app)).map(([client, operation, , calls]) => [client, operation, calls].join());
+    expect(counted).toEqual(['reader,createPet,1', 'test-client,createPet,1']);
   });
 
   test('usage is summed over all keys of a client, so a rotation does not split it', async () => {
@@ -102,34 +98,24 @@ describe('one instance', () => {
     app.clock.travelTo(Date.now() + 1_000);
     await call(app, '/v1/pets/1', 'new', successor);
     await usage.write();
-    expect(await usage.sumByClient('getPet', dayAt(app), 2)).toMatchObject([
-      { client: 'rotating', calls: 2n, lastUserAgent: 'new' },
-    ]);
+    const sum = { client: 'rotating', calls: 2n, lastUserAgent: 'new' };
+    expect(await usage.sumByClient('getPet', dayAt(app), 2)).toMatchObject([sum]);
   });
 
-  test('counts of a write that was not confirmed are not written again, and are reported as missing', async () => {
-    const add = usage.add.bind(usage);
-    jest.spyOn(usage, 'add').mockImplementationOnce(async (records) => {
-      await add(records);
-      throw asUnavailable(new Error('Connection terminated unexpectedly'), true);
-    });
-    await call(app, '/v1/pets');
-    await usage.write();
-    await usage.write();
-    expect((await storedUsage(app)).map((row) => row[3])).toEqual([1]);
-    expect([usage.failedWrites, usage.uncountedCalls]).toEqual([1, 1]);
-  });
-
-  test('calls during a write are counted once', async () => {
+  test.each([
+    ['is confirmed', null, 0],
+    ['is not: one is reported as missing', asUnavailable(new Error('Connection terminated unexpectedly'), true), 1],
+  ])('calls before and during a write are written once when it %s', async (_, failure, missing) => {
     const add = usage.add.bind(usage);
     jest.spyOn(usage, 'add').mockImplementationOnce(async (records) => {
       await call(app, '/v1/pets');
       await add(records);
+      if (failure instanceof Error) throw failure;
     });
     await call(app, '/v1/pets');
     await usage.write();
     await usage.write();
-    expect((await storedUsage(app)).map((row) => row[3])).toEqual([2]);
+    expect([await storedCalls(app), usage.failedWrites, usage.uncountedCalls]).toEqual([[2], missing, missing]);
   });
 
   test('memory is bounded: calls beyond 50,000 pairs of key and operation are not counted', async () => {
@@ -137,13 +123,49 @@ describe('one instance', () => {
     expect(usage.uncountedCalls).toBe(50);
     await usage.write();
     // Usage is stored only for keys that exist.
-    expect((await storedUsage(app)).map((row) => row[3])).toEqual([1]);
+    expect(await storedCalls(app)).toEqual([1]);
   });
 
   test('usage is written without a trigger', async () => {
     await call(app, '/v1/pets');
     await until(async () => (await storedUsage(app)).length > 0);
-    expect((await storedUsage(app)).map((row) => row[3])).toEqual([1]);
+    expect(await storedCalls(app)).toEqual([1]);
+  });
+
+  describe('usage of the last 400 days', () => {
+    let retention: KeyUsageRetention;
+    beforeEach(async () => {
+      retention = app.nest.get(KeyUsageRetention);
+      // Joins the run that began at the start, which finds nothing.
+      await retention.remove();
+      await app.sql(
+        `INSERT INTO key_usage SELECT min(api_key.id), operation, day::date, 1, day, 'old'
+          FROM api_key, unnest('{getPet,listPets,gone}'::text[]) operation,
+          generate_series($1::date - 999, $1::date, interval '1 day') day GROUP BY operation, day`,
+        [dayAt(app)],
+      );
+    });
+
+    test('older usage is deleted in batches of 1,000 rows, and that of the last days is kept', async () => {
+      const deleting = jest.spyOn(usage, 'deleteBefore');
+      await retention.remove();
+      const kept = 'SELECT operation, count(*)::int, min(day)::text FROM key_usage GROUP BY 1 ORDER BY 1';
+      expect(await app.sql(kept)).toEqual(['getPet', 'gone', 'listPets'].map((name) => [name, 400, dayAt(app, 399)]));
+      const batches = await Promise.all(deleting.mock.results.map(({ value }) => value as Promise<number>));
+      expect(batches).toEqual([1_000, 800, 0]);
+    });
+
+    test('a failed deletion is repeated by the next run, and a stop waits for at most one batch', async () => {
+      const failing = jest.spyOn(usage, 'deleteBefore').mockRejectedValue(new Error('The database is unreachable.'));
+      retention.onApplicationBootstrap();
+      await expect(retention.remove()).rejects.toThrow('The database is unreachable.');
+      expect(app.log.text).toContain('usage of API keys could not be removed and wait: The database is unreachable.');
+      failing.mockRestore();
+      const deleting = retention.remove();
+      await retention.onModuleDestroy();
+      await deleting;
+      expect(await app.sql('SELECT count(*)::int FROM key_usage')).toEqual([[2_000]]);
+    });
   });
 });
 
@@ -153,52 +175,10 @@ test('all counts are written when the service stops, also that of the last reque
   await call(app, '/v1/pets', 'last');
   await app.close();
   const next = await createTestApp({ database });
-  expect((await storedUsage(next)).map(([client, , , calls, , agent]) => [client, calls, agent])).toEqual([
-    ['test-client', 1, 'last'],
-  ]);
+  const counted = (await storedUsage(next)).map(([client, , , calls, , agent]) => [client, calls, agent]);
+  expect(counted).toEqual([['test-client', 1, 'last']]);
   await next.close();
   await database.drop();
-});
-
-describe('usage of the last 400 days', () => {
-  let app: TestApp;
-  let usage: KeyUsage;
-  let retention: KeyUsageRetention;
-  beforeEach(async () => {
-    app = await createTestApp();
-    [usage, retention] = [app.nest.get(KeyUsage), app.nest.get(KeyUsageRetention)];
-    // Joins the run that began at the start, which finds nothing.
-    await retention.remove();
-    await app.sql(
-      `INSERT INTO key_usage SELECT min(api_key.id), operation, day::date, 1, day, 'old'
-        FROM api_key, unnest('{getPet,listPets,gone}'::text[]) operation,
-        generate_series($1::date - 999, $1::date, interval '1 day') day GROUP BY operation, day`,
-      [dayAt(app)],
-    );
-  });
-  afterEach(() => app.close());
-
-  test('older usage is deleted in batches of 1,000 rows, and that of the last days is kept', async () => {
-    const deleting = jest.spyOn(usage, 'deleteBefore');
-    await retention.remove();
-    const kept = 'SELECT operation, count(*)::int, min(day)::text FROM key_usage GROUP BY operation ORDER BY operation';
-    expect(await app.sql(kept)).toEqual(['getPet', 'gone', 'listPets'].map((name) => [name, 400, dayAt(app, 399)]));
-    expect(await Promise.all(deleting.mock.results.map(({ value }) => value as Promise<number>))).toEqual([
-      1_000, 800, 0,
-    ]);
-  });
-
-  test('a failed deletion is repeated by the next run, and a stop waits for at most one batch', async () => {
-    const failing = jest.spyOn(usage, 'deleteBefore').mockRejectedValue(new Error('The database is unreachable.'));
-    retention.onApplicationBootstrap();
-    await expect(retention.remove()).rejects.toThrow('The database is unreachable.');
-    expect(app.log.text).toContain('usage of API keys could not be removed and wait: The database is unreachable.');
-    failing.mockRestore();
-    const deleting = retention.remove();
-    await retention.onModuleDestroy();
-    await deleting;
-    expect(await app.sql('SELECT count(*)::int FROM key_usage')).toEqual([[2_000]]);
-  });
 });
 
 testOnce('the removal of old days from a partitioned table opens no partition of later days', async () => {
@@ -221,44 +201,37 @@ testOnce('the removal of old days from a partitioned table opens no partition of
 });
 
 describeOnPostgresql('two instances', () => {
-  let database: TestDatabase;
-  let apps: [TestApp, TestApp];
-  beforeAll(async () => {
-    database = await createTestDatabase();
-    apps = [await createTestApp({ database }), await createTestApp({ database })];
-  });
-  afterAll(async () => {
-    for (const app of apps) await app.close();
-    await database.drop();
-  });
-
   test('usage has the sum of both, and rows are locked in the order of their keys, so that no two writes deadlock', async () => {
-    const [one, two] = apps.map(({ nest }) => nest.get(KeyUsage)) as [KeyUsage, KeyUsage];
-    const keys = apps[0].nest.get(ApiKeysService);
+    const app = await createTestApp();
+    const second = await createTestApp({ database: app.database });
+    const [one, two] = [app.nest.get(KeyUsage), second.nest.get(KeyUsage)];
+    const keys = app.nest.get(ApiKeysService);
     const [{ key: low }, { key: high }] = [await keys.create({ client: 'low' }), await keys.create({ client: 'high' })];
     // Behind the other one in its table, too: a scan finds them in the opposite order.
-    await apps[0].sql('UPDATE api_key SET prefix = prefix WHERE id = $1', [low.id]);
+    await app.sql('UPDATE api_key SET prefix = prefix WHERE id = $1', [low.id]);
     const count = (usage: KeyUsage): void => [high, low].forEach(({ id }) => usage.count(id, 'getPet', undefined));
     for (const usage of [one, two]) count(usage);
     await Promise.all([one.write(), two.write()]);
 
     count(one);
     let writing: Promise<void> | undefined;
-    const other = apps[1].nest.get(Database).transaction(async (transaction) => {
+    const other = second.nest.get(Database).transaction(async (transaction) => {
       const text = 'SELECT FROM key_usage WHERE key_id = $1 FOR UPDATE NOWAIT';
       await transaction.run({ name: '', text }, [high.id]);
       writing = one.write();
       const blocked = `SELECT FROM pg_locks JOIN pg_stat_activity USING (pid)
         WHERE NOT granted AND datname = current_database()`;
-      await until(async () => (await apps[1].sql(blocked)).length > 0);
+      await until(async () => (await second.sql(blocked)).length > 0);
       await transaction.run({ name: '', text }, [low.id]);
     });
     await expect(other).rejects.toMatchObject({ code: '55P03' });
     await writing;
-    expect(await one.sumByClient('getPet', dayAt(apps[0]), 2)).toMatchObject([
+    expect(await one.sumByClient('getPet', dayAt(app), 2)).toMatchObject([
       { client: 'high', calls: 3n },
       { client: 'low', calls: 3n },
     ]);
+    await second.close();
+    await app.close();
   });
 });
 
