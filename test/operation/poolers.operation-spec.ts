@@ -38,12 +38,8 @@ async function pooler(settings: Record<string, string | number>): Promise<string
 const SHARED =
   /"level":40,[^\n]+ a pooler in transaction mode, which lets clients share sessions: set DATABASE_DIRECT_URL /;
 
-/** Gives the role the limits, which a pooler in transaction mode does not keep, while `work` runs. */
-async function withLimitsOfRole(work: () => Promise<void>): Promise<void> {
-  await administer(direct.superUrl, `ALTER ROLE petstore_service SET statement_timeout = 700`);
-  await administer(direct.superUrl, `ALTER ROLE petstore_service SET idle_in_transaction_session_timeout = 60000`);
-  await work().finally(() => administer(direct.superUrl, 'ALTER ROLE petstore_service RESET ALL'));
-}
+const list = (origin: string): Promise<Outcome> =>
+  send({ method: 'GET', path: '/v1/pets' }, { origin, apiKey: API_KEY });
 
 /** Log lines are written up to half a second late. */
 async function untilLogged(service: ServiceProcess, line: RegExp): Promise<void> {
@@ -58,9 +54,7 @@ async function expectLimits(origin: string, service: ServiceProcess): Promise<vo
   try {
     await client.query('BEGIN; LOCK TABLE pet IN ACCESS EXCLUSIVE MODE');
     // Enough calls to use several sessions, each more than once.
-    const calls = Array.from({ length: 8 }, () =>
-      send({ method: 'GET', path: '/v1/pets' }, { origin, apiKey: API_KEY }),
-    );
+    const calls = Array.from({ length: 8 }, () => list(origin));
     for (const { status, text } of await Promise.all(calls)) {
       expect([status, text]).toEqual([500, expect.stringContaining('took_too_long')]);
     }
@@ -84,11 +78,8 @@ async function keyIsRevokedWithin(origin: string): Promise<number> {
   const from = performance.now();
   await administer(direct.superUrl, 'UPDATE api_key SET revoked_at = now()');
   try {
-    for (;;) {
-      const { status } = await send({ method: 'GET', path: '/v1/pets' }, { origin, apiKey: API_KEY });
-      if (status === 401) return performance.now() - from;
-      await sleep(10);
-    }
+    while ((await list(origin)).status !== 401) await sleep(10);
+    return performance.now() - from;
   } finally {
     await administer(direct.superUrl, 'UPDATE api_key SET revoked_at = NULL');
   }
@@ -111,8 +102,11 @@ test('session mode, which refuses startup parameters: everything works, and the 
   command.stdout = '';
 });
 
-test('transaction mode without prepared statements, with DATABASE_DIRECT_URL: everything works, and the statement limits are in force', () =>
-  withLimitsOfRole(async () => {
+test('transaction mode without prepared statements, with DATABASE_DIRECT_URL: everything works, and the statement limits are in force', async () => {
+  // A pooler in transaction mode does not keep the limits that the service asks for: the role has them.
+  await administer(direct.superUrl, `ALTER ROLE petstore_service SET statement_timeout = 700`);
+  await administer(direct.superUrl, `ALTER ROLE petstore_service SET idle_in_transaction_session_timeout = 60000`);
+  try {
     const url = await pooler({ pool_mode: 'transaction', default_pool_size: 3 });
     const settings = { DATABASE_URL: url, DATABASE_DIRECT_URL: direct.url, STATEMENT_TIMEOUT_MS: '700' };
     const [service, other] = [services.start(settings), services.start({ ...settings, MIGRATE_ON_START: 'true' })];
@@ -140,22 +134,18 @@ test('transaction mode without prepared statements, with DATABASE_DIRECT_URL: ev
       cwd: services.home,
     });
     expect([status, stdout]).toEqual([0, 'The schema is current.\n']);
-  }));
+  } finally {
+    await administer(direct.superUrl, 'ALTER ROLE petstore_service RESET ALL');
+  }
+});
 
 test('transaction mode and wrong settings: start and new connections are refused with the statement that mends them', async () => {
-  const url = await pooler({
-    pool_mode: 'transaction',
-    default_pool_size: 3,
-    server_lifetime: 1,
-    client_idle_timeout: 1,
-  });
+  const short = { server_lifetime: 1, client_idle_timeout: 1 };
+  const url = await pooler({ pool_mode: 'transaction', default_pool_size: 3, ...short });
   const settings = { DATABASE_URL: url, DATABASE_DIRECT_URL: direct.url };
   const service = services.start(settings);
-  const get = async (): Promise<Outcome> => {
-    const origin = await service.origin();
-    return send({ method: 'GET', path: '/v1/pets' }, { origin, apiKey: API_KEY });
-  };
-  expect((await get()).status).toBe(200);
+  const origin = await service.origin();
+  expect((await list(origin)).status).toBe(200);
   // PgBouncer itself keeps DateStyle, but not this one.
   await administer(direct.superUrl, `ALTER DATABASE petstore SET array_nulls TO off`);
   try {
@@ -163,7 +153,7 @@ test('transaction mode and wrong settings: start and new connections are refused
     const untilIs = async (status: number): Promise<Outcome> => {
       for (let waited = 0; ; waited += 2_500) {
         await sleep(2_500);
-        const answer = await get();
+        const answer = await list(origin);
         if (answer.status === status || waited > 20_000) return answer;
       }
     };
@@ -188,8 +178,7 @@ test('transaction mode without DATABASE_DIRECT_URL: the start warns once, and mi
   const url = await pooler({ pool_mode: 'transaction' });
   const service = services.start({ DATABASE_URL: url, LOG_LEVEL: 'info' });
   const origin = await service.origin();
-  for (const _ of 'abc')
-    expect((await send({ method: 'GET', path: '/v1/pets' }, { origin, apiKey: API_KEY })).status).toBe(200);
+  for (const _ of 'abc') expect((await list(origin)).status).toBe(200);
   await untilLogged(service, SHARED);
   expect(service.stdout.split(SHARED)).toHaveLength(2);
   expect(await services.refusal({ DATABASE_URL: url }, [CLI, 'migrate'])).toContain('Set DATABASE_DIRECT_URL.');

@@ -35,14 +35,7 @@ const PROGRAM = ['--expose-gc', '--import', new URL('probe.js', import.meta.url)
 );
 
 /** Figures of the service's process, as the probe reports them. */
-interface Probed {
-  readonly heapUsed: number;
-  readonly external: number;
-  readonly rss: number;
-  readonly cpuUs: number;
-  readonly descriptors: number;
-  readonly handles: number;
-}
+type Probed = Readonly<Record<'heapUsed' | 'external' | 'rss' | 'cpuUs' | 'descriptors' | 'handles', number>>;
 
 /** Figures of one interval, in the units of `MEASURES`. */
 type Sample = readonly number[];
@@ -141,12 +134,7 @@ async function soak(running: ServiceProcess, traffic: Traffic, apiKeys: readonly
 }
 
 /** Sends requests of all kinds for some time, while some connections break. Returns when all have responses. */
-async function send(
-  origin: string,
-  traffic: Traffic,
-  apiKeys: readonly string[],
-  intervalMs: number,
-): Promise<readonly Outcome[]> {
+async function send(origin: string, traffic: Traffic, apiKeys: readonly string[], ms: number): Promise<Outcome[]> {
   const outcomes: Outcome[] = [];
   const onOutcome = (outcome: Outcome): void => {
     outcomes.push(outcome);
@@ -158,7 +146,7 @@ async function send(
     return new Load({ origin, apiKey, clients: 1, next: () => traffic.next(), onOutcome, pauseMs });
   });
   for (const [index, apiKey] of apiKeys.entries()) await hangUp(origin, apiKey, index % 2 === 0);
-  await sleep(intervalMs);
+  await sleep(ms);
   await Promise.all(loads.map((load) => load.stop()));
   return outcomes;
 }

@@ -110,10 +110,8 @@ export class PatroniCluster {
 
   /** Waits until another member is the leader. Throws when that takes more than CHANGE_MS. */
   async untilLeaderIsNot(former: MemberName): Promise<void> {
-    await this.until(`${former} is no longer the leader`, async () => {
-      const name = await this.leader().catch(() => former);
-      return name !== former;
-    });
+    const isAnother = async (): Promise<boolean> => (await this.leader().catch(() => former)) !== former;
+    await this.until(`${former} is no longer the leader`, isAnother);
   }
 
   /** Waits until there are a leader, a synchronous standby, and another one that follows the leader. */
@@ -229,13 +227,9 @@ export class PatroniCluster {
   private async until(what: string, condition: () => Promise<boolean>): Promise<void> {
     for (const deadline = performance.now() + CHANGE_MS; !(await condition()); await sleep(200)) {
       if (performance.now() < deadline) continue;
-      const logs = [...this.members].map(([name, { directory }]) => {
-        const log = readFileSync(join(directory, 'log'), 'utf8');
-        return `${name}:\n${log.slice(-3_000)}`;
-      });
-      throw new Error(
-        `It does not become true that ${what}: ${JSON.stringify(await this.states())}\n${logs.join('\n')}`,
-      );
+      const logOf = ({ directory }: Member): string => readFileSync(join(directory, 'log'), 'utf8').slice(-3_000);
+      const logs = [...this.members].map(([name, member]) => `${name}:\n${logOf(member)}`).join('\n');
+      throw new Error(`It does not become true that ${what}: ${JSON.stringify(await this.states())}\n${logs}`);
     }
   }
 }
