@@ -17,8 +17,9 @@ import { commandOf, dockerfile } from './support/dockerfile.js';
 import.meta.jest.setTimeout(120_000);
 
 const ROOT = join(import.meta.dirname, '../..');
-const KUBERNETES = join(ROOT, 'ops/kubernetes');
+const KUBERNETES = 'ops/kubernetes';
 const read = (path: string): string => readFileSync(join(ROOT, path), 'utf8');
+const readEnv = (path: string): Record<string, string> => parseEnv(read(path)) as Record<string, string>;
 
 /** Time in ms that closing may take after SHUTDOWN_TIMEOUT_MS: CLOSE_TIMEOUT_MS and the log's 2 s, rounded up. */
 const CLOSING_MS = 6_000;
@@ -47,17 +48,15 @@ describe('compose.yaml', () => {
   }
   /** The file as Compose reads it with these variables. Throws the sentence of one that is missing. */
   function composed(variables: Record<string, string>): { services: Record<string, Service> } {
-    const valueOf = (name: string, kind: string | undefined, word: string): string => {
+    const valueOf = (_: string, name: string, kind?: string, word = ''): string => {
       if (variables[name] !== undefined) return variables[name];
       if (kind === '-') return word;
       throw new Error(kind === '?' ? word : `${name} is unset, and nothing says so.`);
     };
-    const text = read('compose.yaml')
-      .replace(/^ *#.*$/gm, '')
-      .replace(/\$\{(\w+)(?::([-?])([^}]*))?\}/g, (_: string, name: string, kind?: string, word?: string) =>
-        valueOf(name, kind, word ?? ''),
-      );
-    return parse(text, { merge: true }) as ReturnType<typeof composed>;
+    const text = read('compose.yaml').replace(/^ *#.*$/gm, '');
+    return parse(text.replace(/\$\{(\w+)(?::([-?])([^}]*))?\}/g, valueOf), { merge: true }) as ReturnType<
+      typeof composed
+    >;
   }
   const file = composed({ POSTGRES_PASSWORD: 'of-postgres', REDIS_PASSWORD: 'of-redis' });
   const { petstore, migrate, postgres, redis } = file.services;
@@ -79,11 +78,8 @@ describe('compose.yaml', () => {
     expect(postgres?.environment).toEqual(names);
     const image = { image: `petstore:${version}`, read_only: true };
     const healthy = { condition: 'service_healthy' };
-    expect(migrate).toMatchObject({
-      ...image,
-      command: ['dist/src/cli.js', 'migrate'],
-      depends_on: { postgres: healthy },
-    });
+    const command = ['dist/src/cli.js', 'migrate'];
+    expect(migrate).toMatchObject({ ...image, command, depends_on: { postgres: healthy } });
     const done = { condition: 'service_completed_successfully' };
     expect(petstore).toMatchObject({ ...image, depends_on: { migrate: done, postgres: healthy, redis: healthy } });
     const pinned = expect.stringMatching(/@sha256:[\da-f]{64}$/) as string;
@@ -94,10 +90,9 @@ describe('compose.yaml', () => {
   });
 
   test('there are no default passwords: without one, Compose says which is missing; Redis asks for its own', () => {
-    expect(() => composed({})).toThrow('Set POSTGRES_PASSWORD in the environment or in .env, such as');
-    expect(() => composed({ POSTGRES_PASSWORD: 'x' })).toThrow(
-      'Set REDIS_PASSWORD in the environment or in .env, such as',
-    );
+    const where = 'in the environment or in .env, such as';
+    expect(() => composed({})).toThrow(`Set POSTGRES_PASSWORD ${where}`);
+    expect(() => composed({ POSTGRES_PASSWORD: 'x' })).toThrow(`Set REDIS_PASSWORD ${where}`);
     expect(redis).toMatchObject({
       command: expect.arrayContaining(['--requirepass', 'of-redis']) as unknown,
       environment: { REDISCLI_AUTH: 'of-redis' },
@@ -132,27 +127,27 @@ interface Manifest {
 }
 
 describe('ops/kubernetes', () => {
-  const files = readdirSync(KUBERNETES, { recursive: true, encoding: 'utf8' }).filter((path) => path.endsWith('.yaml'));
-  const manifests = files.flatMap((path) =>
-    parseAllDocuments(readFileSync(join(KUBERNETES, path), 'utf8')).map((document) => {
-      expect([path, document.errors]).toEqual([path, []]);
-      return { path, ...(document.toJS() as Omit<Manifest, 'path'>) };
-    }),
-  );
+  const files = readdirSync(join(ROOT, KUBERNETES), { recursive: true, encoding: 'utf8' });
+  const manifests = files
+    .filter((path) => path.endsWith('.yaml'))
+    .flatMap((path) =>
+      parseAllDocuments(read(join(KUBERNETES, path))).map((document) => {
+        expect([path, document.errors]).toEqual([path, []]);
+        return { path, ...(document.toJS() as Omit<Manifest, 'path'>) };
+      }),
+    );
   function find(kind: string, name = 'petstore'): Manifest {
     const found = manifests.find((manifest) => manifest.kind === kind && manifest.metadata.name === name);
     if (!found) throw new Error(`There is no ${kind} ${name}.`);
     return found;
   }
   const kustomizations = manifests.filter(({ kind }) => kind === 'Kustomization');
-  const isOfOperator = ({ apiVersion }: Manifest): boolean => apiVersion.startsWith('monitoring.coreos.com/');
   const objects = manifests.filter(({ kind }) => kind !== 'Kustomization');
 
   /** Faults that the types of the Kubernetes API find in manifests; the types know every member. */
-  function faultsOf(checked: readonly object[]): string[] {
+  function faultsOf(checked: readonly Manifest[]): string[] {
     const modules: Record<string, string> = { v1: 'core/v1', 'networking.k8s.io/v1': 'networking/v1' };
-    const lines = checked.map((object, index) => {
-      const { path: _, ...manifest } = object as Manifest;
+    const lines = checked.map(({ path: _, ...manifest }, index) => {
       const { apiVersion, kind } = manifest;
       const type = `import('kubernetes-types/${modules[apiVersion] ?? apiVersion}').${kind}`;
       return `export const m${index}: ${type} = ${JSON.stringify(manifest)};`;
@@ -169,7 +164,7 @@ describe('ops/kubernetes', () => {
   }
 
   test('every object matches the types of the Kubernetes API', () => {
-    const known = objects.filter((object) => !isOfOperator(object));
+    const known = objects.filter(({ apiVersion }) => !apiVersion.startsWith('monitoring.coreos.com/'));
     expect(known.length).toBeGreaterThan(8);
     expect(faultsOf(known)).toEqual([]);
     const deployment = find('Deployment');
@@ -179,14 +174,11 @@ describe('ops/kubernetes', () => {
 
   test('a kustomization lists each file except those applied first, and runs the version of package.json', () => {
     const listed = kustomizations.flatMap(({ path, resources }) => resources.map((name) => join(dirname(path), name)));
-    const isFirst = (path: string): boolean => ['namespace.yaml', 'secret.example.yaml'].includes(path);
-    const expected = objects.map(({ path }) => path).filter((path) => !isFirst(path));
-    expect(listed.sort()).toEqual([...new Set(expected)].sort());
+    const first = ['namespace.yaml', 'secret.example.yaml'];
+    expect([...listed, ...first].sort()).toEqual([...new Set(objects.map(({ path }) => path))].sort());
     const image = { name: 'petstore', newName: 'registry.example.com/petstore', newTag: version };
     expect(kustomizations.flatMap(({ images }) => images ?? [])).toEqual([image, image]);
-    expect(new Set(kustomizations.map(({ namespace }) => namespace))).toEqual(
-      new Set([find('Namespace').metadata.name]),
-    );
+    for (const { namespace } of kustomizations) expect(namespace).toBe(find('Namespace').metadata.name);
   });
 
   test('a release has the image by its digest, and the runbook where it is, in place of the examples', () => {
@@ -217,27 +209,16 @@ describe('ops/kubernetes', () => {
     const pods = find('Deployment').spec.template;
     expect(spec.selector.matchLabels).toEqual(pods.metadata.labels);
     expect(pods.metadata.labels).toHaveProperty([spec.jobLabel], 'petstore');
-    const credentials = { name: 'petstore', key: 'METRICS_TOKEN' };
-    const { port, path, interval, authorization } = spec.podMetricsEndpoints[0];
-    expect({ port, path, interval, authorization }).toEqual({
-      port: 'http',
-      path: '/metrics',
-      interval: '15s',
-      authorization: { credentials },
-    });
-    expect(find('Secret').stringData).toHaveProperty(credentials.key);
+    const authorization = { credentials: { name: 'petstore', key: 'METRICS_TOKEN' } };
+    expect(spec.podMetricsEndpoints).toEqual([{ port: 'http', path: '/metrics', interval: '15s', authorization }]);
+    expect(find('Secret').stringData).toHaveProperty('METRICS_TOKEN');
     expect(find('PrometheusRule').spec).toEqual(parse(read('ops/prometheus/alerts.yaml')));
   });
 
   /** The settings that the generated ConfigMap has. */
   const generated = kustomizations.flatMap(({ configMapGenerator }) => configMapGenerator ?? []);
-  const envs = generated.flatMap(({ envs: names }) => names);
-  const data = parseEnv(envs.map((name) => readFileSync(join(KUBERNETES, name), 'utf8')).join('\n')) as Record<
-    string,
-    string
-  >;
-
-  const config = configOf({ ...data, ...find('Secret').stringData });
+  const data = generated.flatMap(({ envs }) => envs.map((name) => readEnv(join(KUBERNETES, name))));
+  const config = configOf(Object.assign({}, ...data, find('Secret').stringData) as Record<string, string>);
   const deployment = find('Deployment').spec;
   const pod = deployment.template.spec;
   const [container] = pod.containers;
@@ -260,10 +241,9 @@ describe('ops/kubernetes', () => {
   test('pod, Service and network policy use the ports of the service and of its servers', () => {
     const { port, databaseUrl = '', redisUrl = '' } = config;
     // The settings of the service with ops/patroni.
-    const patroni = parseEnv(read('ops/patroni/haproxy.env')) as Record<string, string>;
+    const { DATABASE_URL = '' } = readEnv('ops/patroni/haproxy.env');
     expect(container).toHaveProperty('ports', [{ name: 'http', containerPort: port }]);
     expect(find('Service').spec).toMatchObject({ ports: [{ name: 'http', port: 80, targetPort: 'http' }] });
-    const { DATABASE_URL = '' } = patroni;
     const [database, proxy, redis] = [databaseUrl, DATABASE_URL, redisUrl].map((url) => Number(new URL(url).port));
     // PgBouncer has the second one by default.
     const servers = [database, 6432, proxy, redis].map((server) => ({ port: server }));
@@ -274,13 +254,8 @@ describe('ops/kubernetes', () => {
   });
 
   test('only readiness depends on the database: restarts follow /health/live', () => {
-    const probe = (path: string): object => ({ httpGet: { path, port: 'http' } });
-    const live = probe('/health/live');
-    expect(container).toMatchObject({
-      startupProbe: live,
-      livenessProbe: live,
-      readinessProbe: probe('/health/ready'),
-    });
+    const [live, ready] = ['/health/live', '/health/ready'].map((path) => ({ httpGet: { path, port: 'http' } }));
+    expect(container).toMatchObject({ startupProbe: live, livenessProbe: live, readinessProbe: ready });
     expect(commandOf('HEALTHCHECK').join(' ')).toContain('/health/live`');
   });
 
@@ -305,8 +280,9 @@ describe('ops/kubernetes', () => {
     for (const owner of ['Deployment', 'PodDisruptionBudget']) {
       expect(find(owner).spec).toHaveProperty('selector.matchLabels', labels);
     }
-    for (const { labelSelector } of pod.topologySpreadConstraints)
+    for (const { labelSelector } of pod.topologySpreadConstraints) {
       expect(labelSelector).toEqual({ matchLabels: labels });
+    }
     for (const each of [labels, migration.metadata.labels]) {
       expect(each).toMatchObject(find('NetworkPolicy').spec.podSelector.matchLabels);
     }
@@ -319,16 +295,10 @@ describe('ops/kubernetes', () => {
   });
 
   test('no pod runs as root, writes to its image, has kernel capabilities or gets a token of the cluster', () => {
-    const [runAsUser, runAsGroup] =
-      dockerfile()
-        .findLast(({ name }) => name === 'USER')
-        ?.text.split(':')
-        .map(Number) ?? [];
-    const securityContext = {
-      allowPrivilegeEscalation: false,
-      readOnlyRootFilesystem: true,
-      capabilities: { drop: ['ALL'] },
-    };
+    const user = dockerfile().findLast(({ name }) => name === 'USER')?.text ?? '';
+    const [runAsUser, runAsGroup] = user.split(':').map(Number);
+    const capabilities = { drop: ['ALL'] };
+    const securityContext = { allowPrivilegeEscalation: false, readOnlyRootFilesystem: true, capabilities };
     const text = expect.any(String) as string;
     const resources = { requests: { 'ephemeral-storage': text }, limits: { memory: text, 'ephemeral-storage': text } };
     expect(find('Namespace').metadata.labels).toHaveProperty(['pod-security.kubernetes.io/enforce'], 'restricted');
