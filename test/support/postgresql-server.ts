@@ -81,10 +81,7 @@ export async function startPostgresqlServer(
   else initialise(binaries, directory, data, user);
 
   const port = await freePort();
-  const settings = Object.entries({ ...SETTINGS, ...overrides, port }).flatMap(([name, value]) => [
-    '-c',
-    `${name}=${value}`,
-  ]);
+  const settings = Object.entries({ ...SETTINGS, ...overrides, port }).map(([name, value]) => `--${name}=${value}`);
   const keeper = spawn('/bin/sh', ['-c', KEEPER, directory, join(binaries, 'postgres'), '-D', data, ...settings], {
     ...user,
     cwd: directory,
@@ -163,11 +160,8 @@ function copyAsStandby(primary: PostgresqlServer, data: string, user: User | und
 /** Processes with this parent: all of a server's processes except the first. */
 export function childrenOf(pid: number): number[] {
   const { stdout } = spawnSync('ps', ['-A', '-o', 'pid=,ppid='], { encoding: 'utf8' });
-  return stdout
-    .split('\n')
-    .map((line) => line.trim().split(/\s+/).map(Number))
-    .filter(([, parent]) => parent === pid)
-    .map(([child]) => child as number);
+  const pairs = stdout.split('\n').map((line) => line.trim().split(/\s+/).map(Number));
+  return pairs.flatMap(([child, parent]) => (parent === pid ? [child as number] : []));
 }
 
 /** A process that has already ended needs no signal. */
@@ -196,18 +190,12 @@ interface User {
 
 /** The user that PostgreSQL runs as, which is never root. */
 export function serverUser(): User | undefined {
-  return process.getuid?.() === 0 ? unprivilegedUser() : undefined;
-}
-
-function unprivilegedUser(): User {
-  const users = readFileSync('/etc/passwd', 'utf8')
-    .split('\n')
-    .map((line) => line.split(':'))
-    .map(([name, , uid, gid]) => ({ name, uid: Number(uid), gid: Number(gid) }));
+  if (process.getuid?.() !== 0) return undefined;
+  const users = readFileSync('/etc/passwd', 'utf8');
   // initdb requires a user with an entry in /etc/passwd.
-  for (const candidate of ['postgres', 'nobody', 'daemon']) {
-    const user = users.find(({ name, uid }) => name === candidate && uid > 0);
-    if (user) return { uid: user.uid, gid: user.gid };
+  for (const name of ['postgres', 'nobody', 'daemon']) {
+    const [, uid = 0, gid] = new RegExp(`^${name}:[^:]*:(\\d+):(\\d+):`, 'm').exec(users) ?? [];
+    if (Number(uid) > 0) return { uid: Number(uid), gid: Number(gid) };
   }
   throw new Error(
     'PostgreSQL does not run as root, and there is no other user: run the tests as one, or set TEST_DATABASE_URL.',
