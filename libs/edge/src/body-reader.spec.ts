@@ -3,7 +3,7 @@ import { EventEmitter, once } from 'node:events';
 import { PassThrough } from 'node:stream';
 import { RequestAbortedError } from '#errors';
 import { JSON_LIMITS } from '#json';
-import { type BodyPlan, BodyReader } from './body-reader.js';
+import { type BodyPlan, BodyReader, FIELD_NAMES, parseForm } from './body-reader.js';
 import { RequestContext } from './requests/request-context.js';
 import { RequestsInFlight } from './requests/requests-in-flight.js';
 import { Turns } from './requests/turns.js';
@@ -88,4 +88,10 @@ test.each(['in the middle', 'before'])('a body fails when the connection closes 
   request.destroy();
   await expect(body).rejects.toThrow(RequestAbortedError);
   answer(request);
+});
+
+test('names and values of forms are decoded, also where a handler declares a name like their encoded text', () => {
+  for (const name of ['size', 'a%20b', 'a+b']) FIELD_NAMES.set(name, name);
+  const form = parseForm('size=1&a%20b=a%20b&a+b=size&%73ize=2&c=%ff');
+  expect(form).toEqual({ size: ['1', '2'], 'a b': ['a b', 'size'], c: '\udcff' });
 });

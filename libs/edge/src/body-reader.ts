@@ -219,7 +219,7 @@ export function parseForm(text: string | null): ParsedUrlQuery {
 export const FIELD_NAMES = new Map<string, string>();
 
 function decode(text: string): string {
-  return FIELD_NAMES.get(text) ?? (text.includes('%') ? decodePercent(text) : text);
+  return text.includes('%') ? decodePercent(text) : (FIELD_NAMES.get(text) ?? text);
 }
 
 function decodePercent(text: string): string {
