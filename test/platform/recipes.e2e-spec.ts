@@ -562,7 +562,8 @@ test("429: a module's own limit, of which health checks are spared", async () =>
 
 /* The module of `test/example`. */
 
-const visit = { petId: 9223372036854775807n, reason: 'Vaccination', weightKg: 12.5 };
+// Its weight is beyond the largest number of single precision.
+const visit = { petId: 9223372036854775807n, reason: 'Vaccination', weightKg: 1e40 };
 
 test('201: a visit is stored and listed, for a key with the scopes of the module', async () => {
   const created = await app.client.post('/v1/visits', visit);
