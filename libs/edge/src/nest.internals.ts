@@ -117,7 +117,7 @@ function createCall(calls: HandlerCalls, creation: Creation): Call | undefined {
     if (hasCustomHeaders) responseController.setHeaders(response, responseHeaders);
     const context = interceptors.length > 0 ? contextOf(request, response, next) : undefined;
     for (const interceptor of before) interceptor.before(context as ExecutionContext);
-    const args = Array<unknown>(argsLength).fill(undefined);
+    const args = Array<unknown>(argsLength);
     try {
       const pending = readArguments(args, request, response, next);
       if (pending) await pending;

@@ -104,10 +104,10 @@ function nextAddress({ path, originalUrl }: Request, limit?: number): string {
   let filters = '';
   for (const parameter of start === -1 ? [] : originalUrl.slice(start + 1).split('&')) {
     const name = nameOf(parameter);
-    if (name === 'limit') first = `${parameter}&`;
-    else if (name !== 'cursor' && name !== '') filters += `${parameter}&`;
+    if (name === 'limit') first = `${escapeAddress(parameter)}&`;
+    else if (name !== 'cursor' && name !== '') filters += `${escapeAddress(parameter)}&`;
   }
-  return escapeAddress(`${path}?${first}${filters}`);
+  return `${escapeAddress(path)}?${first}${filters}`;
 }
 
 /** Also of a page that a store has kept as JSON. */
