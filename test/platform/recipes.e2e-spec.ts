@@ -563,15 +563,15 @@ test("429: a module's own limit, of which health checks are spared", async () =>
 /* The module of `test/example`. */
 
 // Its weight is beyond the largest number of single precision.
-const visit = { petId: 9223372036854775807n, reason: 'Vaccination', weightKg: 1e40 };
+const visit = { petId: 9223372036854775807n, reason: 'BMI|30', weightKg: 1e40 };
 
 test('201: a visit is stored and listed, for a key with the scopes of the module', async () => {
   const created = await app.client.post('/v1/visits', visit);
   expect([created.status, created.json]).toEqual([201, { id: 1, ...visit }]);
   await app.client.post('/v1/visits', visit);
-  const list = await app.client.get('/v1/visits?reason=Vaccination&limit=1');
+  const list = await app.client.get('/v1/visits?reason=BMI|30&limit=1');
   expect([list.status, list.json]).toEqual([200, [created.json]]);
-  expect(list.headers['link']).toMatch(/\/v1\/visits\?limit=1&reason=Vaccination&cursor=[\w-]+>; rel="next"$/);
+  expect(list.headers['link']).toMatch(/\/v1\/visits\?limit=1&reason=BMI%7C30&cursor=[\w-]+>; rel="next"$/);
   const apiKey = await app.createApiKey({ scopes: ['cards:read'] });
   const refused = await app.client.get('/v1/visits', { apiKey });
   expect(refused.json).toMatchObject({ code: 'insufficient_scope', status: 403 });

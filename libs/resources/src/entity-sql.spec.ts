@@ -84,3 +84,12 @@ test.each<[order: OrderBy, reason: string]>([
   expect(statements).toThrow(StartupError);
   expect(statements).toThrow(reason);
 });
+
+test('a page by id is in order, whatever the order of the rows of several pages', () => {
+  const rows = ['10', '9', '8', '11'].map((id, at) => [id, 1, 'calm', '{}', `${1 + (at % 2)}`]);
+  const pages = statementsOf(Thing).pagesOf(rows, 2);
+  expect(pages.map((page) => page.map(([id]) => id))).toEqual([
+    ['8', '10'],
+    ['9', '11'],
+  ]);
+});
