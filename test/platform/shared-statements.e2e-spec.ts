@@ -347,6 +347,13 @@ test('400 invalid_cursor: a cursor of another list, order or filter, and one tha
   }
 });
 
+test('simultaneous pages with other filters have other rows, also with boxed numbers', async () => {
+  const [list] = lists.name;
+  const pages = await Promise.all([0, 1, 2].map((size) => list.page({ limit: 5 }, { size: Object(size) as number })));
+  // The size of a row is the rest of its id.
+  expect(pages.map(({ items }) => [...new Set(items.map(({ id }) => Number(id) % 3))])).toEqual([[0], [1], [2]]);
+});
+
 test('a forged cursor with a value that PostgreSQL refuses fails alone', async () => {
   const list = lists.name[0];
   const cursor = keysetOf('name').encode({ name: 'Ball', id: `1' OR true` }, {});

@@ -2,7 +2,7 @@ import { Inject, Logger } from '@nestjs/common';
 import type { EntityManager, ObjectLiteral, Repository } from 'typeorm';
 import { Idempotency, type InsertOnce } from './idempotency/idempotency.js';
 import { type IdempotencyKey } from './idempotency/idempotency-key.js';
-import { int64Of, shared, writeJson } from '#json';
+import { int64Of, shared } from '#json';
 import { Batches, Database, EXACT_COMMENT, type Transaction } from '#postgres';
 import { EntitySql, type Given, type Row } from './entity-sql.js';
 import { type Filters, Keyset, MAX_PAGE_SIZE, type OrderBy, type Page, type PageQuery } from './cursors.js';
@@ -127,7 +127,8 @@ export class SharedRepository<Entity extends ObjectLiteral & { id: string }, Ite
       limit <= MAX_PAGE_SIZE && this.prepared<Pages<Item>>(this.pages, given, ({ columns }) => this.pagesOf(columns));
     if (pages) {
       const batches = pages[cursor === undefined ? 'first' : 'next'][limit <= SMALL_PAGE_SIZE ? 'small' : 'large'];
-      const samePage = `${limit} ${cursor} ${values.length > 0 ? writeJson(values) : ''}`;
+      // Not by `writeJson`, to which all boxed numbers are one.
+      const samePage = `${limit} ${cursor} ${values.length > 0 ? JSON.stringify(values) : ''}`;
       // `await`, here and below: an async function that returns a promise needs two more microtasks.
       return await batches.run(request, samePage);
     }
