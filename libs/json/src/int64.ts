@@ -22,14 +22,24 @@ export function parseInt64(text: string): bigint | undefined {
   return isInt64(value) ? value : undefined;
 }
 
+const int64Bytes = new DataView(new ArrayBuffer(8));
+
 /**
  * The value of a bigint column, of its text as PostgreSQL and TypeORM return it.
  *
  * @example visit.id = int64Of(row.id);
  */
 export function int64Of(text: string): bigint {
-  // A number of 15 characters is exact, and `BigInt` takes half the time for it.
-  return BigInt(text.length <= 15 ? Number(text) : text);
+  // By the digits, which are exact up to 15, and by their bytes: `BigInt` takes twice as long, for each id of a page.
+  let number = 0;
+  for (let index = 0; index < text.length; index++) {
+    const digit = text.charCodeAt(index) - 0x30;
+    if (digit < 0 || digit > 9 || index === 15) return BigInt(text);
+    number = number * 10 + digit;
+  }
+  int64Bytes.setUint32(0, number / 2 ** 32);
+  int64Bytes.setUint32(4, number);
+  return int64Bytes.getBigInt64(0);
 }
 
 /** A numeral of JSON: its sign, its digits before and behind the point, and its exponent (RFC 8259, section 6). */

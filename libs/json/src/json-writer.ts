@@ -10,9 +10,7 @@ import { hash } from 'node:crypto';
  */
 export function writeJson(value: unknown): string {
   const text = write(value, '');
-  if (text === undefined) {
-    throw new TypeError(`A value of type ${typeof value} cannot be written as JSON.`);
-  }
+  if (text === undefined) throw new TypeError(`A value of type ${typeof value} cannot be written as JSON.`);
   return text;
 }
 
@@ -22,28 +20,15 @@ export function jsonOf(value: unknown): string | undefined {
 }
 
 /** @param key the parameter of `toJSON` */
-function write(value: unknown, key: string | number): string | undefined {
-  if (hasToJson(value)) {
-    value = value.toJSON(String(key));
-  }
-  switch (typeof value) {
-    case 'string':
-      return writeString(value);
-    case 'number':
-      return Number.isFinite(value) ? String(value) : 'null';
-    case 'bigint':
-      return writeBigint(value);
-    case 'boolean':
-      // Faster than `String`.
-      return `${value}`;
-    case 'object':
-      if (value === null) {
-        return 'null';
-      }
-      return Array.isArray(value) ? writeArray(value) : writeObject(value as Members);
-    default:
-      return undefined;
-  }
+function write(given: unknown, key: string | number): string | undefined {
+  const value = hasToJson(given) ? given.toJSON(String(key)) : given;
+  if (typeof value === 'string') return writeString(value);
+  if (typeof value === 'bigint') return writeBigint(value);
+  if (typeof value === 'boolean') return `${value}`;
+  if (typeof value === 'number') return Number.isFinite(value) ? `${value}` : 'null';
+  if (typeof value !== 'object') return undefined;
+  if (value === null) return 'null';
+  return Array.isArray(value) ? writeArray(value) : writeObject(value as Members);
 }
 
 type Members = Record<string, unknown>;
@@ -54,28 +39,26 @@ interface Declaration {
   readonly starts: readonly string[];
 }
 
-/** By prototype; null for classes that declare no members. */
+/** By class; null for one that declares no members. */
 const declarations = new WeakMap<object, Declaration | null>();
 
 type Class = object & { readonly prototype: object };
 
 let findMembers: (type: Class) => readonly string[] | undefined = () => undefined;
 
-/**
- * Says which members a class declares, and undefined for a class that declares none. `find` is asked once for each class, when its first
- * instance is written.
- */
+/** Has `find` say which members a class declares, undefined for none; it is asked once, when the first instance is written. */
 export function findMembersBy(find: typeof findMembers): void {
   findMembers = find;
 }
 
 function declarationOf(object: object): Declaration | null {
-  const prototype = Object.getPrototypeOf(object) as object | null;
-  if (prototype === Object.prototype || prototype === null) return null;
-  let declaration = declarations.get(prototype);
+  // Not the prototype, for which V8 has to leave the compiled code.
+  const type: unknown = object.constructor;
+  if (typeof type !== 'function' || type === Object) return null;
+  let declaration = declarations.get(type);
   if (declaration === undefined) {
-    const names = hasToJson(prototype) ? undefined : findMembers(prototype.constructor);
-    declarations.set(prototype, (declaration = names ? declare(names) : null));
+    const names = hasToJson(type.prototype) ? undefined : findMembers(type);
+    declarations.set(type, (declaration = names ? declare(names) : null));
   }
   return declaration;
 }
@@ -102,8 +85,7 @@ function writeObject(object: Members): string {
   for (const name in object) {
     const member = name === names[index] ? write(object[name], name) : undefined;
     if (member === undefined) break;
-    text += starts[index++];
-    text += member;
+    text += starts[index++] + member;
   }
   for (; index < names.length; index++) {
     const name = names[index] as string;

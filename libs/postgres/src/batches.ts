@@ -114,9 +114,7 @@ export class Batches<Input, Output> {
     }
     this.expiry ??= setTimeout(this.expire, this.limits.waitMs).unref();
     // At the limit of concurrency, the end of a statement schedules the next one.
-    if (this.running < this.limits.concurrency) {
-      this.followUp ??= setTimeout(this.follow, this.limits.followMs).unref();
-    }
+    if (this.running < this.limits.concurrency) this.followUp ??= setTimeout(this.follow, this.limits.followMs).unref();
   }
 
   private get mayBegin(): boolean {

@@ -1,5 +1,6 @@
 import { crc32 } from 'node:zlib';
 import { ApiError, INVALID_CURSOR } from '#errors';
+import { int64Of } from '#json';
 import { StartupError } from '#runtime';
 
 /** The columns of an order, by their names in rows and entities, the most significant one first. All have one direction. */
@@ -115,7 +116,7 @@ export class Keyset<const Order extends string | OrderBy> {
     bytes.writeUInt8(this.isById ? VERSION_OF_ID : VERSION_OF_VALUES);
     bytes.writeUInt32BE(checksumOf(filters), FILTERS_AT);
     if (row) bytes.set(row, ROW_AT);
-    else bytes.writeBigInt64BE(BigInt(values[0] as string), ROW_AT);
+    else bytes.writeBigInt64BE(int64Of(values[0] as string), ROW_AT);
     bytes.writeUInt32BE(crc32(bytes.subarray(0, -CHECKSUM_BYTES)), bytes.length - CHECKSUM_BYTES);
     return bytes.toString('base64url');
   }
@@ -213,5 +214,5 @@ function checksumOf(filters: Filters): number {
     const value = filters[name];
     if (value !== undefined) text += `${name}:${typeof value === 'bigint' ? value : JSON.stringify(value)};`;
   }
-  return crc32(text);
+  return text === '' ? 0 : crc32(text);
 }

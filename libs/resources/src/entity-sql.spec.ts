@@ -54,6 +54,13 @@ test('the type of filters refuses null, with which a page would always be empty'
   expect(Object.keys(filters)).toEqual(['mood']);
 });
 
+test.each([
+  [ReadThing, { id: '1', shop: 2 }],
+  [Sorted, { id: '1', name: 'a', title: 'b', price: '4.0', weight: 5, tags: ['f'], soldAt: null }],
+])('an entity of %p has each value of its row under its name, in their order', (entity, expected) => {
+  expect(Object.entries(new (statementsOf(entity).Entity)(Object.values(expected)))).toEqual(Object.entries(expected));
+});
+
 test('TypeORM converts what it converts', () => {
   expect(new (statementsOf(Thing).Entity)(['1', 2, 'calm', '{"a":1}'])).toMatchObject({ extra: { a: 1 } });
 });
