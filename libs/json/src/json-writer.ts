@@ -52,9 +52,10 @@ export function findMembersBy(find: typeof findMembers): void {
 }
 
 function declarationOf(object: object): Declaration | null {
-  // Not the prototype, for which V8 has to leave the compiled code.
-  const type: unknown = object.constructor;
-  if (typeof type !== 'function' || type === Object) return null;
+  const { constructor: found } = object as { constructor: unknown };
+  // Only where a member hides the class: V8 has to leave the compiled code for a prototype.
+  const type = typeof found === 'function' ? found : (Object.getPrototypeOf(object) as object | null)?.constructor;
+  if (type === undefined || type === Object) return null;
   let declaration = declarations.get(type);
   if (declaration === undefined) {
     const names = hasToJson(type.prototype) ? undefined : findMembers(type);
@@ -71,8 +72,7 @@ function writeArray(array: readonly unknown[]): string {
   let text = '[';
   // By index, not by iterator: holes are null.
   for (let index = 0; index < array.length; index++) {
-    if (index > 0) text += ',';
-    text += write(array[index], index) ?? 'null';
+    text += (index > 0 ? ',' : '') + (write(array[index], index) ?? 'null');
   }
   return text + ']';
 }
