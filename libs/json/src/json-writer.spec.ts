@@ -58,7 +58,7 @@ describe('writeJson', () => {
     ['an instance', Object.create({ inherited: 1 }, { own: { value: 1, enumerable: true }, hidden: { value: 2 } })],
     ['characters that need an escape', '"\\/\b\f\n\r\t\0\u001f\u007f\u2028\ud83d🐕'],
     ['__proto__ as a member', JSON.parse('{"__proto__":1}')],
-    ['constructor as a member', [{ constructor: 1 }, { constructor: { name: 'Date' } }, Object.create(null, {})]],
+    ['constructor as a member', [{ constructor: 1 }, Object.create({ constructor: 'a' }), Object.create(null)]],
   ])('writes %s as JSON.stringify does', (_, value) => {
     expect(writeJson(value)).toBe(JSON.stringify(value));
   });

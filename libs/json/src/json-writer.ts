@@ -55,7 +55,7 @@ function declarationOf(object: object): Declaration | null {
   const { constructor: found } = object as { constructor: unknown };
   // Only where a member hides the class: V8 has to leave the compiled code for a prototype.
   const type = typeof found === 'function' ? found : (Object.getPrototypeOf(object) as object | null)?.constructor;
-  if (type === undefined || type === Object) return null;
+  if (typeof type !== 'function' || type === Object) return null;
   let declaration = declarations.get(type);
   if (declaration === undefined) {
     const names = hasToJson(type.prototype) ? undefined : findMembers(type);
