@@ -21,6 +21,7 @@ test('int64Of is exact for the text of every int64, of any length', () => {
   fc.assert(fc.property(near, (value) => int64Of(String(value)) === value));
   const texts = ['0', '-1', '999999999999999', '9007199254740993', '-9007199254740993', String(INT64_MIN)];
   expect(texts.map(int64Of)).toEqual(texts.map(BigInt));
+  expect([42n, 42].map((value) => int64Of(value as never))).toEqual([42n, 42n]);
   expect(() => int64Of('one')).toThrow();
 });
 

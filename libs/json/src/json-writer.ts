@@ -46,14 +46,14 @@ type Class = object & { readonly prototype: object };
 
 let findMembers: (type: Class) => readonly string[] | undefined = () => undefined;
 
-/** Has `find` say which members a class declares, undefined for none; it is asked once, when the first instance is written. */
+/** Has `find` say which members a class declares, undefined for none. It is asked once for each class, when an instance is written. */
 export function findMembersBy(find: typeof findMembers): void {
   findMembers = find;
 }
 
 function declarationOf(object: object): Declaration | null {
+  // The prototype only where a member hides the class, because V8 has to leave the compiled code for it.
   const { constructor: found } = object as { constructor: unknown };
-  // Only where a member hides the class: V8 has to leave the compiled code for a prototype.
   const type = typeof found === 'function' ? found : (Object.getPrototypeOf(object) as object | null)?.constructor;
   if (typeof type !== 'function' || type === Object) return null;
   let declaration = declarations.get(type);

@@ -214,5 +214,5 @@ function checksumOf(filters: Filters): number {
     const value = filters[name];
     if (value !== undefined) text += `${name}:${typeof value === 'bigint' ? value : JSON.stringify(value)};`;
   }
-  return text === '' ? 0 : crc32(text);
+  return crc32(text);
 }

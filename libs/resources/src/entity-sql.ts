@@ -293,22 +293,21 @@ export class EntitySql<Entity extends ObjectLiteral> {
 
 /**
  * A constructor, and not a function that returns objects, because V8 then knows in advance how many members they have. The first
- * ones are written out, because V8 remembers one name at each place: those of a loop it looks up.
+ * ones are written out: V8 looks a name up at a place that has had others, as in a loop, or of several entities here.
  */
 function entityClass<Entity>(
   columns: readonly ColumnMetadata[],
   isConverted: ReadonlySet<ColumnMetadata>,
 ): new (row: Row) => Entity {
   const names = columns.map(({ propertyName }) => propertyName);
-  const [a = '', b, c, d, e] = names;
+  const [a = '', b, c, d] = names;
   const converted = [...columns.entries()].filter(([, column]) => isConverted.has(column));
   return function (this: Record<string, unknown>, row: Row) {
     this[a] = row[0];
-    if (b) this[b] = row[1];
-    if (c) this[c] = row[2];
-    if (d) this[d] = row[3];
-    if (e) this[e] = row[4];
-    for (let index = 5; index < names.length; index++) this[names[index] as string] = row[index];
+    if (b !== undefined) this[b] = row[1];
+    if (c !== undefined) this[c] = row[2];
+    if (d !== undefined) this[d] = row[3];
+    for (let index = 4; index < names.length; index++) this[names[index] as string] = row[index];
     for (const [index, column] of converted) this[column.propertyName] = readValue(column, row[index]);
   } as unknown as new (row: Row) => Entity;
 }
