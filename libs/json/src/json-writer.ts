@@ -39,7 +39,7 @@ interface Declaration {
   readonly starts: readonly string[];
 }
 
-/** By class; null for one that declares no members. */
+/** By prototype, which no member can hide; null for classes that declare no members. */
 const declarations = new WeakMap<object, Declaration | null>();
 
 type Class = object & { readonly prototype: object };
@@ -52,14 +52,12 @@ export function findMembersBy(find: typeof findMembers): void {
 }
 
 function declarationOf(object: object): Declaration | null {
-  // The prototype only where a member hides the class, because V8 has to leave the compiled code for it.
-  const { constructor: found } = object as { constructor: unknown };
-  const type = typeof found === 'function' ? found : (Object.getPrototypeOf(object) as object | null)?.constructor;
-  if (typeof type !== 'function' || type === Object) return null;
-  let declaration = declarations.get(type);
+  const prototype = Object.getPrototypeOf(object) as object | null;
+  if (prototype === Object.prototype || prototype === null) return null;
+  let declaration = declarations.get(prototype);
   if (declaration === undefined) {
-    const names = hasToJson(type.prototype) ? undefined : findMembers(type);
-    declarations.set(type, (declaration = names ? declare(names) : null));
+    const names = hasToJson(prototype) ? undefined : findMembers(prototype.constructor);
+    declarations.set(prototype, (declaration = names ? declare(names) : null));
   }
   return declaration;
 }
