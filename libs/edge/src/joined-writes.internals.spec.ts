@@ -1,7 +1,8 @@
+import { executionAsyncResource } from 'node:async_hooks';
 import { once } from 'node:events';
 import { createServer, type ServerResponse } from 'node:http';
 import { type AddressInfo, Socket } from 'node:net';
-import { joinWrites } from './joined-writes.internals.js';
+import { joinWrites, ticks } from './joined-writes.internals.js';
 
 /** Sends a response, and returns its bytes and the names of the system's writes. */
 async function answer(
@@ -57,4 +58,11 @@ test('a response is written at the end of its turn, behind the other work of tha
     queueMicrotask(() => order.push('other work'));
   };
   expect((await answer(send, joinWrites)).writes).toEqual(['other work', 'writeUtf8String']);
+});
+
+test('the tick that is kept is one of those that Node makes', async () => {
+  const tick = await new Promise<object>((resolve) => process.nextTick(() => resolve(executionAsyncResource())));
+  const [kept = {}] = ticks;
+  expect(kept).toHaveProperty('callback');
+  expect(Reflect.ownKeys(tick)).toEqual(expect.arrayContaining(Reflect.ownKeys(kept)));
 });
