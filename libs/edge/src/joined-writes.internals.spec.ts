@@ -42,6 +42,12 @@ test.each<[body: string, send: (response: ServerResponse) => unknown, writes: st
   ['an empty text', (response) => response.end(''), undefined],
   ['cut characters', (response) => void (response.write('\ud83d'), response.end('\udc15')), undefined],
   ['pieces', (response) => void (response.write('é'), response.write(Buffer.from('b')), response.end('c')), undefined],
+  [
+    'an empty piece',
+    (response) =>
+      void (response.setHeader('Content-Length', 2), response.write('a'), response.write(''), response.end('b')),
+    undefined,
+  ],
   ['a long text', (response) => response.end('é'.repeat(1_000_000)), undefined],
   ['before the end of its connection', (response) => response.end('a').req.socket.destroy(), ['writeUtf8String']],
 ])('a response has the bytes of an ordinary one, and a text needs one write: %s', async (_, send, writes) => {
